@@ -18,7 +18,7 @@ annotations.PARTS = {
     { 'EventField' } },
   { file = 'bindings/view/sampling.lua', { 'EventParameters' } },
   { title = 'Counts', file = 'bindings/run/counts.lua', { 'Counts', 'Counts', 'counts:' }, { 'CountSettings' } },
-  { title = 'Tallies', file = 'bindings/run/tally.lua', { 'Tally', 'Tally', 'tally:' }, { 'TallySettings' } },
+  { title = 'Tallies', file = 'bpf/ways/count.lua', { 'Tally', 'Tally', 'tally:' }, { 'TallySettings' } },
   { title = 'Flight recorders', file = 'bindings/run/recorder.lua', { 'Recorder', 'Recorder', 'recorder:' },
     { 'RecorderSettings' }, { 'DumpSettings' }, { 'Dump' } },
   { title = 'Slots', file = 'bindings/run/slots.lua', { 'Slots', 'Slots', 'slots:' } },
@@ -40,10 +40,12 @@ annotations.GROUPS = {
   { 'System and text', 'events', 'threads', 'task_filter', 'cpu_list', 'unreported', 'failure', 'fs', 'units', 'text',
     'glob', 'sorted', 'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
 }
---- Modules that are written for one profiler or command. The page names them only.
-annotations.INTERNAL = { 'catalog', 'check_script', 'condition', 'context', 'flamegraph_js', 'flamegraph_svg', 'kcore',
-  'kernel_sums', 'ldlat', 'man', 'nested', 'new_script', 'oneliner', 'repl', 'splitlock', 'stores', 'symbolize',
-  'stubs', 'task_state_sums', 'task_state_waits', 'task_states', 'test_script', 'twins', 'usdt', 'x86store' }
+--- Modules that are written for one profiler or command. The page names them only, and adds those of lib.engines.
+annotations.INTERNAL = { 'catalog', 'flamegraph_svg', 'kernel_sums', 'task_state_sums', 'task_state_waits',
+  'task_states', 'usdt' }
+for path in io.popen('ls scripts/lib/engines'):lines() do
+  table.insert(annotations.INTERNAL, 'engines.' .. path:match '^(.*)%.lua$')
+end
 
 local function read(path)
   local file = assert(io.open(path))
@@ -135,7 +137,7 @@ end
 
 --- Returns the file of a module of lib.*, which may be a module of bindings/ under a public name.
 function annotations.file(name)
-  local path = ('scripts/lib/%s.lua'):format(name)
+  local path = ('scripts/lib/%s.lua'):format((name:gsub('%.', '/')))
   local module = read(path):match "\nreturn require 'bindings%.([%w_.]+)'\n$"
   return module and ('bindings/%s.lua'):format((module:gsub('%.', '/'))) or path
 end

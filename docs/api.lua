@@ -255,7 +255,7 @@ local function check_groups()
   local pipe = assert(io.popen 'ls scripts/lib')
   for file in pipe:lines() do
     local name = file:match '^(.*)%.lua$'
-    if groups[name] ~= 1 then error(('docs/api.lua: lib.%s must be in one group'):format(name), 0) end
+    if name and groups[name] ~= 1 then error(('docs/api.lua: lib.%s must be in one group'):format(name), 0) end
   end
   pipe:close()
 end

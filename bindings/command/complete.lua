@@ -2,7 +2,7 @@
 --- Completion of command lines: profilers, their options and values, events, attributes and fields. It uses the same
 --- declarations as the parser.
 local nearest = require 'bindings.base.nearest'
-local declarations = require 'bindings.options.declare'
+local needs = require 'bpf.plan.needs'
 local options = require 'bindings.options.parser'
 local selector = require 'bindings.select.selector'
 local shell = require 'bindings.base.shell'
@@ -26,11 +26,6 @@ local complete = {}
 ---@class complete.Result
 ---@field mode 'words'|'open'|'files'|'commands'
 ---@field list string[]
-
-local OF_THE_RUN = {}
-for _, name in ipairs(declarations.OF_THE_RUN) do
-  OF_THE_RUN[name] = true
-end
 
 local SAMPLE = { '_cpu', '_pid', '_tid', '_time', '_period', '_comm' }
 
@@ -174,7 +169,7 @@ local function complete_options(before, text, script, world)
   if not touches then words[#words + 1], columns[#columns + 1] = '', #text + 1 end
   local spec = setmetatable({ list = {} }, { __index = script.spec })
   for _, option in ipairs(script.spec.list) do
-    if not OF_THE_RUN[option.name] then table.insert(spec.list, option) end
+    if not needs.has(option, 'whole_run') then table.insert(spec.list, option) end
   end
   local result = complete_argument(words[#words], spec, scan(spec, words), world, script.profiler)
   if result.mode == 'files' or result.mode == 'commands' then return { mode = 'words', list = {} } end

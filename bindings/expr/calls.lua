@@ -94,7 +94,7 @@ end
 
 -- The functions: the types of their arguments, and either `result`, the type returned by the function of that name in
 -- env, or `inline`, which generates the code. `time`: the function in env also takes the event's time.
-local FUNCTIONS = {
+calls.FUNCTIONS = {
   printf = { formatted = true },
   system = { formatted = true },
   strncmp = {}, -- takes strings, see call_strncmp()
@@ -137,10 +137,10 @@ end
 
 function calls:call(node)
   local name = node.name
-  local spec = FUNCTIONS[name]
+  local spec = calls.FUNCTIONS[name]
   if not spec then
     local names = {}
-    for known in pairs(FUNCTIONS) do names[#names + 1] = known end
+    for known in pairs(calls.FUNCTIONS) do names[#names + 1] = known end
     error(diagnostic.unknown(self.what, self.text, node.column, 'function', name, names), 0)
   end
   if name == 'strncmp' then return self:call_strncmp(node) end

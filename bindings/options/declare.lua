@@ -2,6 +2,8 @@
 --- Declarations of options: the common ones and those of a profiler. Parser, help and completion all use the spec
 --- built here.
 local nearest = require 'bindings.base.nearest'
+local needs = require 'bpf.plan.needs'
+local plugins = require 'bindings.options.plugins'
 local value_types = require 'bindings.options.types'
 
 local types = value_types.types
@@ -27,6 +29,7 @@ local declarations = {}
 ---@field own? boolean a common option that only the script interprets
 ---@field either? boolean a flag that is nil if not given
 ---@field group? string group of the option in help
+---@field needs? string[] what it needs of the way in which events are taken: words of bpf/plan/needs.lua
 
 --- One option.
 ---@class opt.Option : OptionDeclaration
@@ -66,22 +69,8 @@ declarations.groups = {
 local group_names = { positional = true }
 for _, group in ipairs(declarations.groups) do group_names[group.name] = true end
 local DROPPABLE = { event = true, attach = true, run = true, ring = true }
--- Related options of several groups that a profiler can drop together.
-local SETS = {
-  samples = { -- meaningless for events that are only counted
-    'freq', 'call_graph', 'user_callchain', 'kernel_callchain', 'srcline', 'irqs_disabled', 'tif_need_resched',
-    'nr_running_min', 'nr_running_max', 'exclude_pid', 'sched_policy', 'prio', 'perfeval_cpus', 'perfeval_pids',
-    'sampling_limit', 'tsc', 'clock_offset', 'monotonic', 'kvmclock',
-  },
-  threads = { 'pids', 'tids', 'inherit', 'ptrace' }, -- and a workload
-  modes = { 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest' },
-}
-
--- How samples are read and bounded: nothing changes if a profiler that only counts ignores it.
-local IGNORED = {
-  samples = { 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'tsc', 'clock_offset', 'monotonic', 'kvmclock' },
-  ring = { 'mmap_pages', 'watermark', 'realtime', 'lost', 'order', 'order_mem' },
-}
+-- Related options of several groups that a profiler can drop together: those with this need.
+local SETS = { samples = true, threads = true, modes = true }
 
 local COMMON = {
   { group = 'event', name = 'event', short = 'e', type = 'event', multiple = true,
@@ -89,146 +78,135 @@ local COMMON = {
   { group = 'event', name = 'key', short = 'k', type = 'string', argument = 'EXPR',
     help = 'key of all events without a key= attribute' },
   { group = 'event', name = 'filter', type = 'string', argument = 'FILTER',
-    help = 'use only events that match this filter' },
+    help = 'use only events that match this filter', needs = { 'filter' } },
   { group = 'event', name = 'freq', short = 'F', type = 'integer', min = 1, unit = 'Hz',
-    help = 'sampling frequency of hardware, clock and memory events' },
+    help = 'sampling frequency of hardware, clock and memory events', needs = { 'perf_samples', 'samples' } },
   { group = 'event', name = 'period', type = 'duration', argument = 'N', min = 1,
-    help = 'sample every Nth of these events; for clock events, the time between samples' },
+    help = 'sample every Nth of these events; for clock events, the time between samples', needs = { 'perf_samples' } },
   { group = 'event', name = 'call_graph', short = 'g', type = 'stacks',
-    help = 'record the stack of each event; dwarf: also unwind programs without frame pointers' },
+    help = 'record the stack of each event; dwarf: also unwind programs without frame pointers',
+    needs = { 'samples', 'stacks' } },
   { group = 'event', name = 'user_callchain', type = 'flag', either = true,
-    help = 'include user frames in stacks (default)' },
+    help = 'include user frames in stacks (default)', needs = { 'samples' } },
   { group = 'event', name = 'kernel_callchain', type = 'flag', either = true,
-    help = 'include kernel frames in stacks (default)' },
+    help = 'include kernel frames in stacks (default)', needs = { 'samples' } },
   { group = 'event', name = 'python_callchain', with = 'call_graph', type = 'flag', always = true,
     stands_for = 'call_graph=fp',
     note = '--python-callchain is -g; Python 3.12 names its functions if it runs with -X perf',
     help = 'same as -g; Python 3.12 and later name their functions if they run with -X perf' },
   { group = 'event', name = 'srcline', type = 'flag',
-    help = 'print source lines and inlined functions of user frames' },
+    help = 'print source lines and inlined functions of user frames', needs = { 'samples' } },
   { group = 'event', name = 'self', type = 'flag', help = "include profscript's own process" },
 
   { group = 'attach', name = 'cpus', short = 'C', type = 'cpus',
     help = 'only these CPUs, such as 0-3,7 (default: all online CPUs)' },
   { group = 'attach', name = 'pids', short = 'p', type = 'processes',
-    help = 'only these processes, by pid or name, with all their threads' },
-  { group = 'attach', name = 'tids', short = 't', type = 'ids', help = 'only these threads' },
+    help = 'only these processes, by pid or name, with all their threads', needs = { 'threads', 'whole_run' } },
+  { group = 'attach', name = 'tids', short = 't', type = 'ids', help = 'only these threads',
+    needs = { 'threads', 'whole_run' } },
   { group = 'attach', name = 'inherit', type = 'flag', either = true,
-    help = 'also new threads and child processes (default for -p and a workload)' },
+    help = 'also new threads and child processes (default for -p and a workload)', needs = { 'threads', 'whole_run' } },
   { group = 'attach', name = 'ptrace', type = 'flag', always = true,
-    help = 'like --inherit, and go on until all of them have exited, daemons too' },
+    help = 'like --inherit, and go on until all of them have exited, daemons too', needs = { 'threads', 'whole_run' } },
   { group = 'attach', name = 'cgroups', type = 'words',
-    help = 'only these cgroups: paths from the root of the hierarchy, or regular expressions' },
-  { group = 'attach', name = 'exclude_user', type = 'flag', always = true, help = 'exclude user mode' },
-  { group = 'attach', name = 'exclude_kernel', type = 'flag', always = true, help = 'exclude kernel mode' },
+    help = 'only these cgroups: paths from the root of the hierarchy, or regular expressions',
+    needs = { 'groups', 'whole_run' } },
+  { group = 'attach', name = 'exclude_user', type = 'flag', always = true, help = 'exclude user mode',
+    needs = { 'perf_samples', 'modes' } },
+  { group = 'attach', name = 'exclude_kernel', type = 'flag', always = true, help = 'exclude kernel mode',
+    needs = { 'perf_samples', 'modes' } },
   { group = 'attach', name = 'exclude_host', short = 'G', type = 'flag', always = true,
-    help = 'exclude the host: only KVM guests' },
-  { group = 'attach', name = 'exclude_guest', type = 'flag', always = true, help = 'exclude KVM guests' },
+    help = 'exclude the host: only KVM guests', needs = { 'perf_samples', 'modes' } },
+  { group = 'attach', name = 'exclude_guest', type = 'flag', always = true, help = 'exclude KVM guests',
+    needs = { 'perf_samples', 'modes' } },
   { group = 'attach', name = 'irqs_disabled', type = 'integer', min = 0, max = 1, optional_value = 1, argument = '0|1',
-    help = 'sample only while interrupts are disabled; 0: only while enabled' },
+    help = 'sample only while interrupts are disabled; 0: only while enabled', needs = { 'perf_samples', 'samples' } },
   { group = 'attach', name = 'tif_need_resched', type = 'integer', min = 0, max = 1, optional_value = 1,
-    argument = '0|1', help = 'sample only tasks with TIF_NEED_RESCHED set; 0: only tasks without' },
+    argument = '0|1', help = 'sample only tasks with TIF_NEED_RESCHED set; 0: only tasks without',
+    needs = { 'perf_samples', 'samples' } },
   { group = 'attach', name = 'nr_running_min', type = 'integer', min = 0, max = 2 ^ 32 - 1, argument = 'N',
-    help = 'sample only CPUs with at least N runnable tasks' },
+    help = 'sample only CPUs with at least N runnable tasks', needs = { 'perf_samples', 'samples' } },
   { group = 'attach', name = 'nr_running_max', type = 'integer', min = 0, max = 2 ^ 32 - 1, argument = 'N',
-    help = 'sample only CPUs with at most N runnable tasks' },
+    help = 'sample only CPUs with at most N runnable tasks', needs = { 'perf_samples', 'samples' } },
   { group = 'attach', name = 'exclude_pid', type = 'integer', min = 1, max = 2 ^ 22, argument = 'PID',
-    help = 'do not sample this process' },
+    help = 'do not sample this process', needs = { 'perf_samples', 'samples' } },
   { group = 'attach', name = 'sched_policy', type = 'integer', min = 0, max = 7, argument = 'N',
-    help = 'sample only tasks with this policy: 0 normal, 1 FIFO, 2 RR, 3 batch, 5 idle, 6 deadline' },
+    help = 'sample only tasks with this policy: 0 normal, 1 FIFO, 2 RR, 3 batch, 5 idle, 6 deadline',
+    needs = { 'perf_samples', 'samples' } },
   { group = 'attach', name = 'prio', type = 'string', argument = 'LIST',
-    help = 'sample only tasks with these kernel priorities: 0-99 real-time, 100-139 nice -20 to 19' },
+    help = 'sample only tasks with these kernel priorities: 0-99 real-time, 100-139 nice -20 to 19',
+    needs = { 'perf_samples', 'samples' } },
 
   { group = 'run', name = 'interval', short = 'i', type = 'duration', unit = 'ms', min = 1e6,
     help = 'print a report at this interval' },
-  { group = 'run', name = 'exit_n', short = 'N', type = 'integer', min = 1, help = 'stop after N events' },
+  { group = 'run', name = 'exit_n', short = 'N', type = 'integer', min = 1, help = 'stop after N events',
+    needs = { 'each_event', 'both_switches' } },
   { group = 'run', name = 'duration', type = 'duration', argument = 'T', unit = 's', min = 1e6,
-    help = 'stop after this time' },
-  { group = 'run', name = 'watch', type = 'flag', always = true,
+    help = 'stop after this time', needs = { 'whole_run' } },
+  { group = 'run', name = 'watch', type = 'flag', always = true, needs = { 'reload', 'whole_run' },
     help = 'reload the script when its file changes, and keep what it has put into session.state()' },
-  { group = 'run', name = 'usage_self', type = 'duration', unit = 'ms', min = 1e6,
-    help = "print profscript's own CPU and memory usage at this interval" },
-  { group = 'run', name = 'perfeval_cpus', type = 'cpus',
-    help = 'at each -i, print the events per second of these CPUs' },
-  { group = 'run', name = 'perfeval_pids', type = 'ids',
-    help = 'at each -i, print the events per second of the threads of these processes' },
-  { group = 'run', name = 'sampling_limit', type = 'integer', min = 1,
-    help = 'stop if --perfeval-* counts more than N events per second for each CPU or thread with events' },
   { group = 'run', name = 'allow_exec', type = 'flag', always = true,
-    help = 'let exec= and other expressions call system()' },
-  { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened and exit' },
+    help = 'let exec= and other expressions call system()', needs = { 'whole_run' } },
+  { group = 'run', name = 'dry_run', type = 'enum', values = { 'plan', 'code' }, optional_value = 'plan',
+    argument = 'code', help = 'print what would be opened and exit; code: with the generated loops and BPF programs',
+    needs = { 'whole_run' } },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE',
-    help = 'read a recording (- is stdin), or what PORT, HOST:PORT, unix:PATH or vsock:CID:PORT sends' },
+    help = 'read a recording (- is stdin), or what PORT, HOST:PORT, unix:PATH or vsock:CID:PORT sends',
+    needs = { 'stored', 'both_switches', 'whole_run' } },
   { group = 'run', name = 'remote_slack', type = 'duration', unit = 'ms', min = 1e6,
-    help = 'with pull=, wait at most this long for a silent sender before other events go on' },
-  { group = 'run', name = 'push', type = 'words', argument = 'ADDR',
-    help = 'send all events to PORT, HOST:PORT, unix:PATH, vsock:PORT, a file or -, instead of analyzing them' },
-  { group = 'run', name = 'record', type = 'string', argument = 'FILE',
-    help = 'also write all events to FILE, which perf and --input read' },
-  { group = 'run', name = 'secret', type = 'string', argument = 'FILE',
-    help = 'other hosts must know the secret in FILE (or in PROFSCRIPT_SECRET) to receive events' },
+    help = 'with pull=, wait at most this long for a silent sender before other events go on',
+    needs = { 'whole_run' } },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
-    help = 'append the output to FILE, in text format also the warnings; SIGUSR1 reopens FILE' },
-  { group = 'run', name = 'export', type = 'string', argument = 'FILE',
-    help = 'also write the events, pairs and stacks to FILE for another program, in the format of its suffix or of '
-      .. 'FORMAT:FILE: perfetto, chrome, firefox, speedscope, pprof, folded, html' },
-  { group = 'run', name = 'prometheus', type = 'string', argument = '[ADDR:]PORT',
-    help = 'serve what the reports say as metrics at http://127.0.0.1:PORT/metrics while the profiler runs' },
-  { group = 'run', name = 'otlp', type = 'string', argument = 'URL',
-    help = 'send the same metrics to an OpenTelemetry collector, such as http://localhost:4318' },
-  { group = 'run', name = 'serve', type = 'string', argument = '[ADDR:]PORT',
-    help = 'show the reports on a page for browsers while the profiler runs, at http://127.0.0.1:PORT' },
+    help = 'append the output to FILE, in text format also the warnings; SIGUSR1 reopens FILE',
+    needs = { 'whole_run' } },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
-    help = 'output format' },
+    help = 'output format', needs = { 'whole_run' } },
   { group = 'run', name = 'json', type = 'flag', always = true, stands_for = 'format=json',
-    help = 'same as --format json' },
+    help = 'same as --format json', needs = { 'whole_run' } },
   { group = 'run', name = 'csv', type = 'flag', always = true, stands_for = 'format=csv',
-    help = 'same as --format csv' },
-  { group = 'run', name = 'query', type = 'string', argument = 'SQL',
-    help = 'print the results of SELECT statements on the rows of each report instead of these; the columns are those '
-      .. 'of --csv' },
+    help = 'same as --format csv', needs = { 'whole_run' } },
   { group = 'run', name = 'raw_fields', type = 'flag', always = true,
-    help = 'print events as the kernel does, without the plugins of libtraceevent' },
+    help = 'print events as the kernel does, without the plugins of libtraceevent', needs = { 'whole_run' } },
   { group = 'run', name = 'tsc', type = 'flag', always = true,
-    help = "print the times of events in cycles of the CPU's TSC; with --kvmclock, of the guest's" },
+    help = "print the times of events in cycles of the CPU's TSC; with --kvmclock, of the guest's",
+    needs = { 'samples', 'idle_if_counted', 'whole_run' } },
   { group = 'run', name = 'kvmclock', type = 'string', argument = 'VM',
-    help = "print the times of events on the kvmclock of a guest, given by UUID, pid or name" },
+    help = "print the times of events on the kvmclock of a guest, given by UUID, pid or name",
+    needs = { 'samples', 'idle_if_counted', 'whole_run' } },
   { group = 'run', name = 'clock_offset', type = 'offset', argument = 'N',
-    help = 'add N to the printed times of events, in ns or cycles; may be negative or hexadecimal' },
+    help = 'add N to the printed times of events, in ns or cycles; may be negative or hexadecimal',
+    needs = { 'samples', 'idle_if_counted', 'whole_run' } },
   { group = 'run', name = 'monotonic', type = 'flag', always = true,
-    help = 'the times must be those of CLOCK_MONOTONIC; live events always have them' },
+    help = 'the times must be those of CLOCK_MONOTONIC; live events always have them',
+    needs = { 'samples', 'idle_if_counted', 'whole_run' } },
 
   { group = 'ring', name = 'mmap_pages', short = 'm', type = 'pages', min = 1, max = 2 ^ 20,
-    help = 'size of each ring buffer in pages, a power of two' },
+    help = 'size of each ring buffer in pages, a power of two', needs = { 'idle_if_counted' } },
   { group = 'ring', name = 'watermark', type = 'integer', min = 0, max = 100, unit = '%',
-    help = 'wake up when a ring buffer is this full; 0: at every event' },
+    help = 'wake up when a ring buffer is this full; 0: at every event', needs = { 'idle_if_counted' } },
   { group = 'ring', name = 'realtime', short = 'r', type = 'integer', min = 1, max = 99, argument = 'PRIO',
-    help = 'read the ring buffers with this SCHED_FIFO priority' },
+    help = 'read the ring buffers with this SCHED_FIFO priority', needs = { 'idle_if_counted', 'whole_run' } },
   { group = 'ring', name = 'lost', type = 'enum', values = { 'warn', 'error', 'ignore' }, default = 'warn',
-    help = 'if the kernel drops events: print a warning, exit with status 1, or ignore it' },
+    help = 'if the kernel drops events: print a warning, exit with status 1, or ignore it',
+    needs = { 'idle_if_counted', 'whole_run' } },
   { group = 'ring', name = 'capture', type = 'enum', values = { 'auto', 'perf', 'bpf' }, default = 'auto',
-    help = 'how events are taken: by BPF programs, through ring buffers of perf, or what costs least' },
+    help = 'how events are taken: by BPF programs, through ring buffers of perf, or what costs least',
+    needs = { 'whole_run' } },
   { group = 'ring', name = 'order', type = 'flag', default = true, always = true,
-    help = 'accepted for perf-prof command lines; events are always in time order' },
+    help = 'accepted for perf-prof command lines; events are always in time order', needs = { 'idle_if_counted' } },
   { group = 'ring', name = 'order_mem', type = 'size',
-    help = 'accepted for perf-prof command lines; ordering copies nothing' },
+    help = 'accepted for perf-prof command lines; ordering copies nothing', needs = { 'idle_if_counted' } },
 
   { group = 'verbosity', name = 'verbose', short = 'v', type = 'count',
-    help = 'be more verbose; -vv also prints each event' },
+    help = 'be more verbose; -vv also prints each event', needs = { 'whole_run' } },
   { group = 'verbosity', name = 'quiet', short = 'q', type = 'flag', always = true, help = 'print results only' },
-  { group = 'verbosity', name = 'version', short = 'V', type = 'flag', always = true, help = 'print the version' },
-  { group = 'verbosity', name = 'help', short = 'h', type = 'flag', always = true, help = 'print this help' },
+  { group = 'verbosity', name = 'version', short = 'V', type = 'flag', always = true, help = 'print the version',
+    needs = { 'whole_run' } },
+  { group = 'verbosity', name = 'help', short = 'h', type = 'flag', always = true, help = 'print this help',
+    needs = { 'whole_run' } },
 }
+plugins.add_options(COMMON)
 declarations.common = COMMON
---- Options of the whole run, which are invalid for a profiler that is an event source.
-declarations.OF_THE_RUN = {
-  'pids', 'tids', 'cgroups', 'inherit', 'ptrace', 'input', 'push', 'record', 'secret', 'overwrite', 'output',
-  'export', 'prometheus', 'otlp', 'serve', 'format', 'json', 'csv', 'query', 'raw_fields', 'duration', 'watch',
-  'remote_slack', 'usage_self', 'allow_exec',
-  'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'realtime', 'lost', 'capture', 'dry_run', 'help', 'version',
-  'verbose', 'tsc', 'kvmclock', 'clock_offset', 'monotonic',
-}
-
 local common_by_name = {}
 for _, option in ipairs(COMMON) do
   option.long = option.name:gsub('_', '-')
@@ -237,7 +215,7 @@ end
 
 local KEYS = {
   type = 'string', help = 'string', short = 'string', argument = 'string', unit = 'string', values = 'table',
-  group = 'string', either = 'boolean', own = 'boolean',
+  group = 'string', either = 'boolean', own = 'boolean', needs = 'table',
   min = 'number', max = 'number', multiple = 'boolean', required = 'boolean', optional_value = 'any', default = 'any',
 }
 
@@ -289,6 +267,8 @@ local function check_option(option)
   if option.type == 'duration' and option.unit and not value_types.NS[option.unit] then
     return ("unit '%s' is not one of ns, us, ms, s, min, h"):format(option.unit)
   end
+  local wrong = needs.check(option.needs or {})
+  if wrong then return wrong end
   local kind, optional = types[option.type], option.optional_value
   if kind.switch and (option.multiple or option.required or optional ~= nil or option.group == 'positional') then
     return ('a %s takes no value'):format(option.type)
@@ -391,7 +371,9 @@ local function dropped_by(profiler)
         nearest.hint(tostring(name), nearest.keys(known)))
     end
     dropped[name] = true
-    for _, member in ipairs(SETS[name] or {}) do dropped[member] = true end
+    for _, member in ipairs(SETS[name] and COMMON or {}) do
+      if needs.has(member, name) then dropped[member.name] = true end
+    end
   end
   for _, name in ipairs(profiler.attributes or {}) do attributes[name] = true end
   if not attributes.key then dropped.key = true end
@@ -402,14 +384,13 @@ end
 --- none.
 local function add_ignored(spec)
   local ignored = { list = {}, long = {}, short = {} }
-  for about, names in pairs(IGNORED) do
-    for _, name in ipairs(spec.dropped[about] and not spec.dropped.attach and names or {}) do
+  for _, common in ipairs(spec.dropped.attach and {} or COMMON) do
+    local is_dropped = spec.dropped.samples and needs.has(common, 'samples') or spec.dropped[common.group]
+    if is_dropped and needs.has(common, 'idle_if_counted') and not spec.long[common.long] then
       local option = { is_ignored = true }
-      for key, value in pairs(common_by_name[name]) do option[key] = value end
-      if not spec.long[option.long] then
-        ignored.list[#ignored.list + 1], ignored.long[option.long] = option, option
-        if option.short and not spec.short[option.short] then ignored.short[option.short] = option end
-      end
+      for key, value in pairs(common) do option[key] = value end
+      ignored.list[#ignored.list + 1], ignored.long[option.long] = option, option
+      if option.short and not spec.short[option.short] then ignored.short[option.short] = option end
     end
   end
   spec.ignored = ignored

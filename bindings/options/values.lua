@@ -3,6 +3,7 @@
 --- error.
 local declarations = require 'bindings.options.declare'
 local nearest = require 'bindings.base.nearest'
+local needs = require 'bpf.plan.needs'
 
 local values = {}
 
@@ -13,6 +14,7 @@ local values = {}
 ---@field [string] any
 
 local values_of = setmetatable({}, { __mode = 'k' }) -- by the script's table: reads any option, declared or not
+local specs = setmetatable({}, { __mode = 'k' }) -- by the script's table
 
 local function refuse_writing(_, name)
   error(('opt.%s cannot be set: options are read-only; see session.want()'):format(tostring(name)), 2)
@@ -63,7 +65,7 @@ function values.new(opt, spec, later)
     end,
     __newindex = refuse_writing,
   })
-  values_of[public] = take
+  values_of[public], specs[public] = take, spec
   return public, read
 end
 
@@ -71,6 +73,12 @@ end
 ---@param value any
 ---@return boolean
 function values.is_options(value) return values_of[value] ~= nil end
+
+--- Returns the first given option with a need, as on the command line; nil: there is none.
+---@param opt table
+---@param word string see bpf/plan/needs.lua
+---@return string? option such as '--exit-n'
+function values.given(opt, word) return needs.given(specs[opt].list, values.optional(opt), word) end
 
 --- Returns the same for a library that reads options which a profiler may not have declared: these are nil.
 ---@param opt table

@@ -16,8 +16,6 @@ local doubts = require 'bindings.pairs.doubts'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local in_kernel = require 'bindings.pairs.in_kernel'
-local outliers = require 'bindings.pairs.outliers'
 local pair_keys = require 'bindings.pairs.keys'
 local pair_rows = require 'bindings.pairs.rows'
 local kept_events = require 'bindings.pairs.kept_events'
@@ -129,6 +127,15 @@ local function with_real_events(config)
   return own
 end
 
+--- Returns whether a pair is one that the script looks at.
+---@param config PairsConfig
+---@return fun(ns: number): boolean
+local function outlier_test(config)
+  local longest, shortest = config.than or math.huge, config.lower or -1
+  if not config.than and not config.lower then longest = -1 end
+  return function(ns) return ns > longest or ns < shortest end
+end
+
 local public -- creates the facade of a feed
 
 --- Creates a matcher.
@@ -157,7 +164,7 @@ function pairs_.new(config)
   end
   config = with_real_events(config)
   for _, one in ipairs(config.ends or {}) do
-    if one.awake then public_event.real(one.awake).is_derived = true end
+    if one.awake then public_event.real(one.awake):derive() end
   end
   local feed = setmetatable({ config = config, wants = {} }, Feed)
   for _, stage in ipairs(config.stages) do
@@ -180,8 +187,7 @@ end
 ---@param gate? Instance the source whose condition this is
 ---@package
 function Feed:offer(run, gate)
-  self.taker = in_kernel.new(self.config, gate)
-  run.in_kernel:offer(self.taker)
+  self.offered = run.in_kernel:offer_pairs(self.config, gate)
 end
 
 local function ignore() end
@@ -239,8 +245,8 @@ function Feed:open(run, is_gate)
     end
   end
   if self:is_in_kernel() then
-    self.feed = self.taker.outliers and self.taker.outliers:feed(run) or ignore
-    local windows = self.taker.windows
+    self.feed = self.offered.outliers and self.offered.outliers:feed(run) or ignore
+    local windows = self.offered.windows
     if windows then
       windows:open()
       function self.poll() windows:poll() end
@@ -302,7 +308,7 @@ function Feed:open(run, is_gate)
     value = config.value,
   }, config.stages)
   self.keep_pairs = run.serving and not is_gate and run.serving:keep_pairs(config.stages, key_text)
-  self.is_wanted = outliers.test(config)
+  self.is_wanted = outlier_test(config)
   self.add_row = config.rows and pair_rows.adder(config.rows, config, self.expression_env)
 end
 
@@ -413,7 +419,7 @@ end
 
 --- Returns whether programs find the pairs in the kernel. Known once the events have started.
 ---@return boolean
-function Feed:is_in_kernel() return self.taker ~= nil and self.taker.has_started == true end
+function Feed:is_in_kernel() return self.offered ~= nil and self.offered.has_started == true end
 
 --- Returns the counters of the run so far:
 --- - `pairs`: pairs found
@@ -429,7 +435,7 @@ function Feed:is_in_kernel() return self.taker ~= nil and self.taker.has_started
 --- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
-  if self:is_in_kernel() then return self.taker:stats() end
+  if self:is_in_kernel() then return self.offered:stats() end
   if not self.matcher then error('pairs:stats: the events have not started', 3) end
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
@@ -448,7 +454,7 @@ end
 function Feed:overdue(event, ns)
   local real, n, pair = public_event.one(event, 'pairs:overdue'), 0, ffi.new 'struct pair'
   check.is(ns, 'number', 'pairs:overdue takes a time')
-  if self:is_in_kernel() then return self.taker:overdue(real, ns) end
+  if self:is_in_kernel() then return self.offered:overdue(real, ns) end
   if not self.matcher then error('pairs:overdue: the events have not started', 3) end
   local at = C.pairs_next_stored(self.matcher, 0, pair)
   while at ~= 0 do

@@ -1,21 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Followers: what goes along with a run beside its script, such as an export or the metrics of its reports. The module
---- of a follower has the function new(run), which returns nil if the options do not ask for it. A new one is a new
---- file, and a line in MODULES.
+--- Followers: what goes along with a run beside its script, such as an export or the metrics of its reports. Each is a
+--- file in scripts/lib/followers/ (see bindings/options/plugins.lua), by whose name the run knows it. They are called
+--- in the order of their names.
 local failure = require 'bindings.base.failure'
+local plugins = require 'bindings.options.plugins'
 
 local followers = {}
-
--- In the order in which they are called, and the name by which the run knows them.
-local MODULES = {
-  { 'perfeval', require 'bindings.run.perfeval' },
-  { 'query', require 'lib.sql.row_query' },
-  { 'export', require 'lib.export.export' },
-  { 'serving', require 'lib.serve.serve' },
-  { 'status', require 'bindings.run.status_report' },
-  { 'usage', require 'bindings.run.usage' },
-  { 'push', require 'bindings.run.push' },
-}
 
 --- Its functions are called in this order.
 ---@class Follower
@@ -46,10 +36,10 @@ local MODULES = {
 ---@return Follower[]
 function followers.new(run, before)
   local list = {}
-  for _, entry in ipairs(MODULES) do
-    local name, module = entry[1], entry[2]
+  for _, plugin in ipairs(plugins.list()) do
+    local name = plugin.name
     local kept = before and before[name]
-    if kept and kept.again then kept:again(run) else kept = module.new(run) end
+    if kept and kept.again then kept:again(run) else kept = plugin.new(run) end
     run[name], list[#list + 1] = kept, kept
   end
   return list

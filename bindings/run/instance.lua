@@ -9,9 +9,7 @@ local public_event = require 'bindings.view.public_event'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
 local session_api = require 'bindings.run.session_api'
-local capture = require 'bpf.gen.capture'
 local strings = require 'bindings.select.user_strings'
-local task_filter = require 'bindings.bpf.task_filter'
 local user_strings = require 'bindings.run.user_strings'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
@@ -28,14 +26,16 @@ local views = require 'bindings.view.views'
 ---@field describe? fun(ev: any): string|userdata describes one of its events for printing
 ---@field later? table<string, fun(): any> options whose values are found when the script reads them
 ---@field selects? boolean the user has selected events with -e
+---@field lacking? table<string, boolean> the optional tracepoints that the recording lacks
 ---@field left? integer number of events after which a source ends
 ---@field is_gate? boolean it is a source and decides which of its events are passed on
 ---@field checked? contract.Handlers of a source
 ---@field opened? Event[] of a source: its events and those of its own sources
 ---@field attrs? table[] of a source: their attributes before it became one
 ---@field counts? Counts of a source
+---@field clock? Event by which it counts others
 ---@field routes? Routes of a gate
----@field taker? Taker of a gate whose condition programs evaluate
+---@field accepted? Offer of a gate whose condition programs evaluate
 local Instance = {}
 Instance.__index = Instance
 
@@ -70,9 +70,9 @@ end
 ---@return any, any
 function Instance:on_its_own(call, ...)
   local attrs = {}
-  for i, event in ipairs(self.opened) do attrs[i], event.attrs = event.attrs, self.attrs[i] end
+  for i, event in ipairs(self.opened) do attrs[i] = event:swap_attrs(self.attrs[i]) end
   local ok, result, more = pcall(call, ...)
-  for i, event in ipairs(self.opened) do event.attrs = attrs[i] end
+  for i, event in ipairs(self.opened) do event:swap_attrs(attrs[i]) end
   if not ok then error(result, 0) end
   return result, more
 end
@@ -86,6 +86,34 @@ local function is_default(option, given)
   return true
 end
 
+--- Returns whether the profiler can do without a tracepoint that the recording lacks, and says once what that means.
+---@param name string
+---@return boolean
+function Instance:lacks(name)
+  local lack = self.run.is_recorded and (self.script.profiler.optional or {})[name]
+  if not lack or self.set.catalog:has(name) then return false end
+  self.lacking = self.lacking or {}
+  if not self.lacking[name] then
+    self.run.services.warn(('%s: the recording has no %s: %s'):format(self.name, name, lack))
+    self.lacking[name] = true
+  end
+  return true
+end
+
+--- Removes the handlers of tracepoints that the recording lacks, if there are handlers of others.
+local function drop_lacking(self, handlers)
+  if type(handlers) ~= 'table' or not self.script.profiler.optional then return end
+  local lacking, has_others = {}, false
+  for key in pairs(handlers) do
+    local name = type(key) == 'string' and key:match '^([%w_]+:[%w_]+)%f[/%z]'
+    if name and not self.set.catalog:has(name) then lacking[#lacking + 1] = key else has_others = has_others or name end
+  end
+  table.sort(lacking)
+  for _, key in ipairs(has_others and lacking or {}) do
+    if self:lacks(key:match '^[^/]*') then handlers[key] = nil end
+  end
+end
+
 --- Opens the events named by options. The value of such an option becomes a list of groups, one per occurrence on the
 --- command line. Each group is a list of events. Without -e it is a group of all events of a recording, if the script
 --- asks for it.
@@ -97,8 +125,9 @@ function Instance:open_event_options()
       self.set.by_script = self.script.is_shipped and is_default(option, given)
       local groups = {}
       self.selects = self.selects or option.name == 'event' and not is_default(option, given)
+      local lacks = is_default(option, given) and function(name) return self:lacks(name) end or nil
       for i, text in ipairs(type(given) == 'table' and given or { given }) do
-        groups[i] = self.set:select(text, i)
+        groups[i] = self.set:select(text, nil, lacks)
       end
       if option.name == 'event' and #groups == 0 and self.run.is_recorded and not self.parent then
         self.later = { event = function() return public_event.of { self.set:add_recorded() } end }
@@ -158,6 +187,7 @@ end
 ---@return contract.Handlers checked each of its events has `found`, a list of Events
 function Instance:check(handlers)
   local set = self.set
+  drop_lacking(self, handlers)
   local checked, message = contract.check(self.script.profiler.start, handlers, {
     has = function(name)
       local has = set.catalog:has(name)
@@ -173,7 +203,7 @@ function Instance:check(handlers)
   if not checked then failure.raise('%s', message) end
   for _, entry in ipairs(checked.events) do
     entry.found = entry.event and { public_event.one(entry.event, 'the key of a handler') }
-      or set:select(entry.selector, 0)
+      or set:select(entry.selector)
   end
   check_fields(checked.events, set)
   self.describe = checked.life.describe
@@ -188,12 +218,8 @@ function Instance:mark_events()
   attach.restrict(self.name, self.opt, list, self.run.services.warn, self.script.profiler.options)
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list, self.wants.stacks)
-  sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
-  if not self.wants.only_threads then return end
-  local run = self.run
-  local inherits = attach.inherits(run.opt, run.workload)
-  local marks, anchor = task_filter.apply(run, list, inherits, capture.common_bytes())
-  if marks then run:mark_threads(marks, anchor) end
+  self._sample_filter = sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
+  if self.wants.only_threads then self.run.in_kernel:want_only_threads(list) end
 end
 
 return instance

@@ -89,12 +89,8 @@ local function branches_of(watches, list)
 end
 
 ---@param run Run
----@return Perfeval? perfeval nil without the options
-function perfeval.new(run)
-  local opt = run.opt
-  if not (opt.perfeval_cpus or opt.perfeval_pids or opt.sampling_limit) then return end
-  return setmetatable({ _run = run, _limit = opt.sampling_limit }, Perfeval)
-end
+---@return Perfeval
+function perfeval.new(run) return setmetatable({ _run = run, _limit = run.opt.sampling_limit }, Perfeval) end
 
 --- Sets up the counting.
 function Perfeval:prepare()

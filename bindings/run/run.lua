@@ -11,6 +11,7 @@ local in_kernel = require 'bindings.run.in_kernel'
 local libc = require 'bindings.base.libc'
 local loss = require 'bindings.run.loss'
 local machines = require 'bindings.select.machines'
+local needs = require 'bpf.plan.needs'
 local output = require 'bindings.print.output'
 local progress = require 'bindings.print.progress'
 local services = require 'bindings.run.services'
@@ -29,6 +30,7 @@ local runs = {}
 ---@field is_recorded boolean the events come from a recording
 ---@field workload string[] command to start
 ---@field profiler table the script's table
+---@field spec opt.Spec the script's options
 ---@field everywhere boolean uses the events of all CPUs, even if the options name threads
 ---@field per_thread boolean the options name threads
 ---@field out Output
@@ -96,6 +98,7 @@ function runs.new(session, script, opt, words, found, before)
     is_recorded = C.session_is_recorded(session),
     workload = words,
     profiler = script.profiler,
+    spec = script.spec,
     is_shipped = script.is_shipped,
     everywhere = script.profiler.everywhere or false,
     metrics = script.profiler.metrics or {},
@@ -142,7 +145,7 @@ end
 function Run:again(script, opt, found)
   local run = setmetatable({}, Run)
   for key, value in pairs(self) do run[key] = value end
-  run.opt, run.profiler, run.programs, run.counts = opt, script.profiler, {}, nil
+  run.opt, run.profiler, run.spec, run.programs, run.counts = opt, script.profiler, script.spec, {}, nil
   run.followers = followers.lasting(self.followers)
   run.file_calls = {}
   run.everywhere = script.profiler.everywhere or false
@@ -249,6 +252,11 @@ function Run:last_report(end_time)
   self.report_time = self.report_time or end_time
   return self.report_time
 end
+
+--- Returns the first given option with a need, as on the command line; nil: there is none.
+---@param word string see bpf/plan/needs.lua
+---@return string?
+function Run:needs(word) return needs.given(self.spec.list, self.opt, word) end
 
 --- Returns whether events come from other machines.
 function Run:pulls()

@@ -12,17 +12,17 @@ local countable = require 'bindings.base.countable'
 local counts = require 'bindings.run.counts'
 local doubts = require 'bindings.pairs.doubts'
 local failure = require 'bindings.base.failure'
-local lanes = require 'lib.export.lanes'
 local nearest = require 'bindings.base.nearest'
 local output = require 'bindings.print.output'
-local prev_state = require 'bindings.expr.prev_state'
+local sched_switch = require 'bindings.expr.sched_switch'
 local public_event = require 'bindings.view.public_event'
 local recorder = require 'bindings.run.recorder'
 local recorded = require 'bindings.select.recorded'
 local sampling = require 'bindings.view.sampling'
 local slots = require 'bindings.run.slots'
 local sys = require 'bindings.base.sys'
-local tally = require 'bindings.run.tally'
+local tally = require 'bpf.ways.count'
+local task_states = require 'bpf.ways.states'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -65,10 +65,12 @@ function session_api.new(instance)
   ---
   ---   local clock = session.event { 'cpu-clock', freq = 99, exclude_idle = true, stack = true }
   ---   return { [clock] = function(ev) ... end }
+  --- Returns nil for a tracepoint that a recording lacks, if the script declares it as `optional`.
   ---@param params EventParameters
   ---@return Event
   function api.event(params)
     check_start 'session.event'
+    if type(params) == 'table' and type(params[1]) == 'string' and instance:lacks(params[1]) then return end
     return public_event.of(set:request(params))
   end
 
@@ -140,6 +142,14 @@ function session_api.new(instance)
     check_start 'session.tally'
     check.is(settings, 'table', 'session.tally takes a table')
     return tally.new(instance, settings)
+  end
+
+  --- Adds up how long tasks are in their states, in the kernel if possible. Only valid in start().
+  ---@param settings TaskStatesSettings
+  ---@return TaskStatesOffer
+  function api.task_states(settings)
+    check_start 'session.task_states'
+    return task_states.new(instance, settings)
   end
 
   --- Makes each sample of an event contain the number of these events on its CPU so far, including itself. Subtract the
@@ -293,14 +303,14 @@ function session_api.new(instance)
     check.is(settings, 'table', 'session.slices takes a table')
     check.is(settings.names, 'table', 'session.slices takes a list of names')
     return run.export and run.export:script_slices { by = settings.by, names = settings.names,
-      depth = settings.nested and lanes.NESTED or nil, key_text = settings.key_text }
+      nested = settings.nested, key_text = settings.key_text }
   end
 
   --- Returns the bit of prev_state that marks a preempted task. It differs between kernels.
   ---@param event Event sched:sched_switch
   ---@return integer bit 0: the kernel does not report preemption
   function api.preempted_state(event)
-    return prev_state.preempted(public_event.one(event, 'session.preempted_state'))
+    return sched_switch.preempted(public_event.one(event, 'session.preempted_state'))
   end
 
   -- Names, addresses and stacks ------------------------------------------------------------------

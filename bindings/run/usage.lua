@@ -12,11 +12,8 @@ local Usage = {}
 Usage.__index = Usage
 
 ---@param run Run
----@return Usage? usage nil without the option
-function usage.new(run)
-  local interval = run.opt.usage_self
-  return interval and setmetatable({ _run = run, _interval = interval }, Usage) or nil
-end
+---@return Usage
+function usage.new(run) return setmetatable({ _run = run, _interval = run.opt.usage_self }, Usage) end
 
 --- Begins to measure.
 function Usage:start()

@@ -8,6 +8,9 @@ local recorded = {}
 
 local TRACEPOINT = perf_events.TYPES.tracepoint
 local DUMMY = perf_events.find 'dummy'
+-- What perf calls events that have several names.
+local SPELLED = { ['branch-instructions'] = 'branches', ['cpu-cycles'] = 'cycles', faults = 'page-faults',
+  ['idle-cycles-backend'] = 'stalled-cycles-backend', ['idle-cycles-frontend'] = 'stalled-cycles-frontend' }
 
 ---@class RecordedEvent
 ---@field name string
@@ -20,7 +23,7 @@ local function name_of(one)
   local name = ffi.string(one.name)
   for _, known in ipairs(name:match '^%d+:%d+$' and perf_events.names or {}) do
     local event = perf_events.find(known)
-    if event.type == one.type and event.config == tonumber(one.config) then return known end
+    if event.type == one.type and event.config == tonumber(one.config) then return SPELLED[known] or known end
   end
   return name
 end

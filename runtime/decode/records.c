@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <linux/perf_event.h>
@@ -103,10 +104,23 @@ static bool convert_comm(struct conversion *c)
 	return put_text(c, offsetof(struct record_comm, comm), 8);
 }
 
+uint32_t records_mmap_path(uint32_t type, const uint8_t *payload, uint32_t size)
+{
+	enum { SHORT = 56, LONG = 64, MOST_PROT = PROT_READ | PROT_WRITE | PROT_EXEC };
+	uint32_t prot;
+
+	if (type != PERF_RECORD_MMAP2)
+		return 32;
+	if (size < LONG)
+		return LONG;
+	memcpy(&prot, payload + SHORT, sizeof(prot));
+	return prot > MOST_PROT ? SHORT : LONG;
+}
+
 static bool convert_mmap(struct conversion *c)
 {
 	return put_text(c, offsetof(struct record_mmap, filename),
-			c->rec->type == PERF_RECORD_MMAP2 ? 64 : 32);
+			records_mmap_path(c->rec->type, c->in, c->in_size));
 }
 
 /* The first bytes of a record are copied; convert(), if set, does the rest. */

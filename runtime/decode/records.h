@@ -81,6 +81,9 @@ void records_ask(struct perf_event_attr *attr, enum record_kind kind);
 bool records_are_asked(const struct perf_event_attr *attr, enum record_kind kind);
 /* Returns the types of record of a kind; 0 ends the list. */
 const uint32_t *records_types(enum record_kind kind);
+/* Returns where the path in the body of a record MMAP or MMAP2 begins; the body may end before.
+ * Linux before 3.16 has no protection and flags before it in MMAP2. */
+uint32_t records_mmap_path(uint32_t type, const uint8_t *payload, uint32_t size);
 /* Checks whether this kernel reports records of this kind to this user. Returns 0 or a negative
  * errno. */
 int records_support(enum record_kind kind);

@@ -293,6 +293,18 @@ void features_read_conversion(struct features *f, const struct perf_event_header
 	f->clock.zero = conv.zero;
 }
 
+void features_read_trace(struct features *f, const struct perf_event_header *rec)
+{
+	static const char *const kinds[] = {
+		"hardware trace", "Intel PT trace", "Intel BTS trace",	  "Arm CoreSight trace",
+		"Arm SPE trace",  "S/390 trace",    "HiSilicon PTT trace"};
+	uint32_t kind = 0;
+
+	if (rec->size >= sizeof(*rec) + sizeof(kind))
+		memcpy(&kind, rec + 1, sizeof(kind));
+	f->trace = kinds[kind < sizeof(kinds) / sizeof(kinds[0]) ? kind : 0];
+}
+
 bool features_init(struct features *f)
 {
 	*f = (struct features){.formats = formats_new(), .build_ids = buildids_new()};

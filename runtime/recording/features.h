@@ -42,6 +42,7 @@ struct features {
 	struct source_clock clock;
 	bool has_wall; /* wall_ns is the wall time at clock_ns of the recording's clock */
 	uint64_t wall_ns, clock_ns;
+	const char *trace; /* what the hardware has traced; NULL: nothing */
 };
 
 /* Returns false without memory. */
@@ -50,6 +51,8 @@ void features_clear(struct features *f);
 
 /* Reads the record TIME_CONV, which relates the times to the TSC, into f->clock. */
 void features_read_conversion(struct features *f, const struct perf_event_header *rec);
+/* Reads the record AUXTRACE_INFO, which says who has written the trace, into f->trace. */
+void features_read_trace(struct features *f, const struct perf_event_header *rec);
 
 /* Reads a feature; unused ones are skipped. Returns false if it is damaged; the readable part is
  * kept. */

@@ -17,6 +17,7 @@ enum {
 	RECORD_OWN = 65, /* perf's HEADER_EVENT_TYPE: see wire/own_records.h */
 	RECORD_TRACING_DATA = 66,
 	RECORD_FINISHED_ROUND = 68,
+	RECORD_AUXTRACE_INFO = 70,
 	RECORD_TIME_CONV = 79,
 	RECORD_FEATURE = 80,
 	RECORD_COMPRESSED = 81,
@@ -24,7 +25,7 @@ enum {
 	PIPE_HEADER = 16, /* bytes */
 	MIN_ATTR = 64,	  /* bytes, PERF_ATTR_SIZE_VER0 */
 	MAX_ATTRS = 1 << 16,
-	CONVERSION_WITHIN = 1 << 17 /* bytes of records at the start */
+	FIRST_WITHIN = 1 << 17 /* bytes of records at the start */
 };
 
 /* The start of a file. */
@@ -162,8 +163,17 @@ static void read_features(struct header *h, const struct contents *c, struct str
 	}
 }
 
-/* perf writes the relation of the clocks before the kernel's records. */
-static void read_conversion(struct header *h, const uint8_t *data, uint64_t size)
+/* Reads the records that describe all of the recording. */
+static void read_info_record(struct header *h, const struct perf_event_header *rec)
+{
+	if (rec->type == RECORD_TIME_CONV)
+		features_read_conversion(&h->features, rec);
+	else if (rec->type == RECORD_AUXTRACE_INFO)
+		features_read_trace(&h->features, rec);
+}
+
+/* perf writes them before the kernel's records. */
+static void read_first_records(struct header *h, const uint8_t *data, uint64_t size)
 {
 	struct perf_event_header rec;
 
@@ -171,8 +181,7 @@ static void read_conversion(struct header *h, const uint8_t *data, uint64_t size
 		memcpy(&rec, data, sizeof(rec));
 		if (rec.type < RECORD_USER || rec.size < sizeof(rec) || rec.size > size)
 			return;
-		if (rec.type == RECORD_TIME_CONV)
-			features_read_conversion(&h->features, (const void *)data);
+		read_info_record(h, (const void *)data);
 		data += rec.size;
 		size -= rec.size;
 	}
@@ -215,10 +224,10 @@ static int read_file(struct header *h, struct stream *s, struct error *err)
 		return error_set(err, -EOPNOTSUPP,
 				 "part of a directory written by perf record --threads, "
 				 "which is not supported");
-	size = end - c.data.offset < CONVERSION_WITHIN ? end - c.data.offset : CONVERSION_WITHIN;
+	size = end - c.data.offset < FIRST_WITHIN ? end - c.data.offset : FIRST_WITHIN;
 	bytes = stream_at(s, c.data.offset, size);
 	if (bytes)
-		read_conversion(h, bytes, size);
+		read_first_records(h, bytes, size);
 	ret = stream_limit(s, c.data.offset, end);
 	return ret ? error_set(err, ret, "%s", strerror(-ret)) : 0;
 }
@@ -272,10 +281,8 @@ static int read_header_record(struct header *h, struct stream *s,
 			return error_set(err, -errno, "cut off inside its event formats");
 		read_feature(h, FEATURE_TRACING_DATA, data, size);
 		return 0;
-	case RECORD_TIME_CONV:
-		features_read_conversion(&h->features, rec);
-		return 0;
 	default:
+		read_info_record(h, rec);
 		return 0;
 	}
 }

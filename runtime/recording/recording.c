@@ -437,6 +437,12 @@ static int set_up(struct recording *r, struct error *err)
 	if (info_fill(&r->source.info, h))
 		return error_set(err, -ENOMEM, "out of memory");
 	warn(r, h->warning.text);
+	if (h->features.trace) {
+		error_set(&r->source.notice, 0,
+			  "%s: the %s in it is not decoded; only its other events are read",
+			  r->name, h->features.trace);
+		r->source.is_urgent = true;
+	}
 	r->time_word = decoder_time_word(h->decoder);
 	r->cpu_word = decoder_cpu_word(h->decoder);
 	r->source.ops = stream_is_file(r->stream, &size) ? &file_ops : &pipe_ops;

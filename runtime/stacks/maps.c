@@ -8,10 +8,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <linux/perf_event.h>
 
+#include "decode/records.h"
 #include "stacks/address_space.h"
 #include "symbols/perfmap.h"
 #include "stacks/processes.h"
@@ -30,6 +32,7 @@ struct maps {
 	struct symbols *symbols;
 	struct perfmaps *perfmaps;
 	struct processes *processes;
+	struct address_space *modules; /* NULL: none is known */
 	struct address_space **spaces; /* by id; 0 is unused */
 	uint32_t nr_spaces, room;
 	uint64_t bytes;	  /* of all address spaces */
@@ -73,6 +76,8 @@ void maps_free(struct maps *m)
 	if (!m)
 		return;
 	maps_forget_spaces(m);
+	if (m->modules)
+		address_space_put(m->modules);
 	processes_free(m->processes);
 	perfmaps_free(m->perfmaps);
 	free(m->spaces);
@@ -270,20 +275,44 @@ struct mmap2_rest {
 			uint8_t build_id[BUILD_ID_MAX];
 		};
 	};
-	uint32_t prot, flags;
+	uint32_t prot, flags; /* Linux 3.16; before that the path is here */
 };
 
-static void record_mmap(struct maps *m, bool is_mmap2, uint16_t misc, const uint8_t *payload,
+/* perf lists the kernel's modules: "[ath9k]" or "/lib/modules/6.1.0/kernel/net/ath9k.ko.xz". */
+static void record_module(struct maps *m, const struct mmap_start *start, const char *path)
+{
+	struct mapping mapping = {start->start, start->start + start->len, 0, 0};
+	const char *base = strrchr(path, '/'), *end = base ? strstr(base, ".ko") : NULL;
+	char name[64];
+
+	if (end)
+		snprintf(name, sizeof(name), "[%.*s]", (int)(end - base - 1), base + 1);
+	else if (path[0] == '[' && !strstr(path, "kernel"))
+		snprintf(name, sizeof(name), "%s", path);
+	else
+		return;
+	for (char *at = name; (at = strchr(at, '-'));)
+		*at = '_';
+	if (!m->modules)
+		m->modules = address_space_new((int32_t)start->pid, &m->bytes);
+	mapping.file = name_data(m, name);
+	if (!m->modules || mapping.end <= mapping.start || m->bytes > MAX_BYTES ||
+	    !address_space_insert(m->modules, &mapping))
+		m->forgotten++;
+}
+
+static void record_mmap(struct maps *m, uint32_t type, uint16_t misc, const uint8_t *payload,
 			uint32_t size, double time)
 {
-	uint32_t path_at = sizeof(struct mmap_start) + (is_mmap2 ? sizeof(struct mmap2_rest) : 0);
+	uint32_t path_at = records_mmap_path(type, payload, size);
+	bool is_mmap2 = type == PERF_RECORD_MMAP2;
+	uint16_t mode = misc & PERF_RECORD_MISC_CPUMODE_MASK;
 	struct symbols_file file = {0};
 	struct mmap2_rest rest = {0};
 	struct mmap_start start;
 	struct process *p;
 
-	if (size <= path_at || (misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER ||
-	    ((misc & PERF_RECORD_MISC_MMAP_DATA) && !m->data))
+	if (size <= path_at)
 		return;
 	file.is_data = misc & PERF_RECORD_MISC_MMAP_DATA;
 	memcpy(&start, payload, sizeof(start));
@@ -291,6 +320,10 @@ static void record_mmap(struct maps *m, bool is_mmap2, uint16_t misc, const uint
 		memcpy(&rest, payload + sizeof(start), sizeof(rest));
 	file.path = (const char *)payload + path_at;
 	if (!memchr(file.path, '\0', size - path_at))
+		return;
+	if (mode == PERF_RECORD_MISC_KERNEL)
+		record_module(m, &start, file.path);
+	if (mode != PERF_RECORD_MISC_USER || (file.is_data && !m->data))
 		return;
 	if (is_mmap2 && (misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
 		file.build_id = rest.build_id;
@@ -317,7 +350,7 @@ void maps_record(struct maps *m, uint32_t type, uint16_t misc, const void *paylo
 	switch (type) {
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-		record_mmap(m, type == PERF_RECORD_MMAP2, misc, payload, size, time);
+		record_mmap(m, type, misc, payload, size, time);
 		break;
 	case PERF_RECORD_COMM:
 		if (misc & PERF_RECORD_MISC_COMM_EXEC)
@@ -389,6 +422,13 @@ bool maps_find(const struct maps *m, uint32_t space, uint64_t addr, struct place
 		out->offset_before = addr - before->start + before->offset;
 	}
 	return true;
+}
+
+const char *maps_find_module(const struct maps *m, uint64_t addr)
+{
+	const struct mapping *found = m->modules ? address_space_find(m->modules, addr) : NULL;
+
+	return found ? symbols_path(m->symbols, found->file) : NULL;
 }
 
 uint32_t maps_space_before(const struct maps *m, uint32_t space)

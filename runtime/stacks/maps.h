@@ -53,6 +53,9 @@ void maps_record(struct maps *m, uint32_t type, uint16_t misc, const void *paylo
 uint32_t maps_space(struct maps *m, int32_t pid, double time);
 /* Finds the place of an address. Returns false if nothing known is mapped there. */
 bool maps_find(const struct maps *m, uint32_t space, uint64_t addr, struct place *out);
+/* Returns the module of the kernel that has the address, "[ath9k]", according to a recording; NULL:
+ * none. */
+const char *maps_find_module(const struct maps *m, uint64_t addr);
 /* Returns the space that the process had before this one, for example before execve(); 0:
  * unknown. */
 uint32_t maps_space_before(const struct maps *m, uint32_t space);

@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 #include "formats/addresses.h"
 #include "decode/decoder.h"
+#include "decode/records.h"
 #include "event.h"
 #include "symbols/ksymbols.h"
 #include "stacks/maps.h"
@@ -88,7 +89,7 @@ const char *resolve_kernel_start(const struct perf_event_header *rec, const stru
 				 uint64_t *addr)
 {
 	static const char kernel[] = "[kernel.kallsyms]_";
-	uint32_t at = rec->type == PERF_RECORD_MMAP2 ? 64 : 32;
+	uint32_t at = records_mmap_path(rec->type, ev->raw, ev->raw_size);
 	const char *path = (const char *)ev->raw + at;
 
 	if (ev->class != EVENT_MMAP ||
@@ -107,6 +108,8 @@ void resolve_record(struct resolve *r, const struct perf_event_header *rec, cons
 
 	if (symbol)
 		addresses_anchor(r->kernel, symbol, addr);
+	if (symbol && addr && addr <= UINT32_MAX) /* of a 32-bit machine */
+		stacks_start_kernel(r->stacks, addr);
 	if (ev->class == EVENT_KSYMBOL)
 		ksymbols_record(r->ksymbols, ev->raw, ev->raw_size);
 	else

@@ -16,10 +16,9 @@
 #include "stacks/maps.h"
 #include "symbols/symbols.h"
 
-#define NO_STACK     UINT32_MAX
-#define USER_START   4096 /* vm.mmap_min_addr: nothing is mapped below */
-#define USER_END     (1ULL << 48)
-#define KERNEL_START (1ULL << 63)
+#define NO_STACK   UINT32_MAX
+#define USER_START 4096 /* vm.mmap_min_addr: nothing is mapped below */
+#define USER_END   (1ULL << 48)
 
 enum {
 	MAX_DEPTH = 1024, /* less than FIRST_WORDS: doubled, there is room for one more */
@@ -45,6 +44,7 @@ struct stacks {
 	struct maps *maps;
 	struct addresses *kernel;
 	struct ksymbols *ksymbols;
+	uint64_t kernel_start;
 	struct slot *slots;
 	struct stack *stacks; /* by id; room for half of the slots */
 	uint64_t *words;
@@ -75,6 +75,7 @@ struct stacks *stacks_new(struct symbols *symbols, struct maps *maps, struct add
 	s->maps = maps;
 	s->kernel = kernel;
 	s->ksymbols = ksymbols;
+	s->kernel_start = 1ULL << 63;
 	s->max_stacks = max_stacks < MAX_STACKS ? max_stacks : MAX_STACKS;
 	s->mask = FIRST_SLOTS - 1;
 	s->room_words = FIRST_WORDS;
@@ -104,6 +105,11 @@ void stacks_free(struct stacks *s)
 	free(s->stacks);
 	free(s->words);
 	free(s);
+}
+
+void stacks_start_kernel(struct stacks *s, uint64_t addr)
+{
+	s->kernel_start = addr;
 }
 
 void stacks_clear(struct stacks *s)
@@ -147,7 +153,9 @@ static void read_chain(struct stacks *s, const uint64_t *chain, uint32_t parts, 
 	uint32_t n = 0, nr_kernel = 0, part;
 
 	/* A chain without marks has only one part. */
-	part = nr && chain[1] < KERNEL_START ? STACK_USER : STACK_KERNEL;
+	part = nr && chain[1] < s->kernel_start && !maps_find_module(s->maps, chain[1])
+		       ? STACK_USER
+		       : STACK_KERNEL;
 	while (i <= nr && n < MAX_DEPTH) {
 		uint64_t end = part == STACK_USER ? USER_END : (uint64_t)PERF_CONTEXT_MAX;
 
@@ -304,8 +312,12 @@ static void find_kernel(struct stacks *s, uint64_t back, struct frame *out)
 	else if (s->kernel)
 		out->symbol =
 			addresses_find_frame(s->kernel, out->address - back, &start, &out->dso);
-	if (!out->symbol)
+	if (!out->symbol) {
+		const char *module = maps_find_module(s->maps, out->address - back);
+
+		out->dso = module ? module : out->dso;
 		return;
+	}
 	out->kind = FRAME_KERNEL;
 	out->symbol_offset = out->address - start;
 }

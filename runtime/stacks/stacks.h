@@ -57,6 +57,8 @@ struct stacks_stats {
 struct stacks *stacks_new(struct symbols *symbols, struct maps *maps, struct addresses *kernel,
 			  struct ksymbols *ksymbols, uint32_t max_stacks);
 void stacks_free(struct stacks *s);
+/* Addresses from here on are the kernel's; by default the upper half of 64 bits. */
+void stacks_start_kernel(struct stacks *s, uint64_t addr);
 /* Forgets all stacks; ids start at 0 again. */
 void stacks_clear(struct stacks *s);
 

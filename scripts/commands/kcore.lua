@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Prints kernel memory.
-local kcore = require 'lib.kcore'
+local kcore = require 'lib.engines.kcore'
 local nearest = require 'lib.nearest'
 local text = require 'lib.text'
 local failure = require 'lib.failure'

@@ -5,10 +5,10 @@
 ---   local details = detail.new(assert(detail.parse 'samecpu,-1ms'), { out = out, session = session })
 ---   pairs.new { ..., others = untraced, details = details,
 ---     pair = function(p, second) if p.ns > limit then details:show(p, second) end end }
-local context = require 'lib.context'
+local context = require 'lib.engines.context'
 local facade = require 'bindings.base.facade'
 local safe = require('lib.text').safe
-local twins = require 'lib.twins'
+local twins = require 'lib.engines.twins'
 local units = require 'lib.units'
 
 local detail = {}

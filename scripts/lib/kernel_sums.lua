@@ -3,27 +3,24 @@
 ---
 ---   local program = not kernel_sums.needs_events(opt, session) and kernel_sums.load('oncpu', session, opt, out, {})
 ---   if program then return sums_handlers(program) end
+local options = require 'bindings.options.values'
+
 local kernel_sums = {}
 
--- Options that need each event.
-local NEED_EVENTS = {
-  'input', 'filter', 'exit_n', 'cgroups', 'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest',
-  'exclude_pid', 'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max', 'sched_policy',
-  'perfeval_cpus', 'perfeval_pids', 'export', 'record', 'push', 'watch', 'sampling_limit',
-}
+-- What the program cannot give to options.
+local LACKS = { 'each_event', 'reload', 'newest', 'perf_samples', 'filter', 'groups', 'stacks', 'stored' }
 
---- Returns whether the events of a run are needed.
+--- Returns why the events of a run are needed; nil: the program does without.
 ---@param opt table
 ---@param session Session
----@param more? string[] further options that need events
----@return boolean
-function kernel_sums.needs_events(opt, session, more)
-  for _, names in ipairs { NEED_EVENTS, more } do
-    for _, name in ipairs(names) do
-      if opt[name] then return true end
-    end
+---@return string?
+function kernel_sums.needs_events(opt, session)
+  for _, need in ipairs(LACKS) do
+    local option = options.given(opt, need)
+    if option then return option end
   end
-  return session.is_source or opt.verbose > 1 or opt.capture == 'perf'
+  if session.is_source then return 'it is an event source' end
+  return opt.verbose > 1 and '-vv prints them' or opt.capture == 'perf' and 'as --capture says' or nil
 end
 
 --- Loads and attaches a program that includes bpf/targets.h. Returns nil if this kernel or machine cannot run it.

@@ -33,6 +33,7 @@ relation.options = {
   perins = { type = 'flag', help = 'print a row per key, CPU or thread' },
   detail = {
     type = 'string',
+    needs = { 'both_switches' },
     argument = 'LIST',
     optional_value = '',
     help = 'with --than or --lower also print the events between the two. LIST: samecpu, samepid, sametid, samekey:'
@@ -42,6 +43,12 @@ relation.options = {
   heatmap = heatmap.option,
   cycle = { type = 'flag', help = 'let the first stage follow the last' },
 }
+
+--- Returns whether an option needs the two sides of a switch as events of their own: it shows, counts or sends events
+--- that are not in a pair.
+---@param opt table
+---@return boolean
+function relation.needs_both_switches(opt) return values.given(opt, 'both_switches') ~= nil end
 
 --- Returns some of the common options: `options = relation.pick('than', 'detail')`.
 ---@param ... string names of the options

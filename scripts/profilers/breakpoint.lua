@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Reads, writes or executions of an address, reported by hardware breakpoints. Longer than most profilers because
---- an address has several notations, and --filter does not work with every option.
+--- Reads, writes or executions of an address, reported by hardware breakpoints.
 local counter = require 'lib.counter'
 local flamegraph = require 'lib.flamegraph'
+local kernel_files = require 'lib.engines.kernel_files'
 local registers = require 'lib.registers'
-local stores = require 'lib.stores'
+local stores = require 'lib.engines.stores'
 
 local MAX_BREAKPOINTS = 4 -- of an x86 CPU
 -- Options that hide some of the accesses.
@@ -17,10 +17,7 @@ local PARTIAL = {
 local function digits_of(place)
   if place:match '^0[xX]%x+$' then return place:sub(3):lower() end
   if place:match '^%d+$' then return ('%x'):format(tonumber(place)) end
-  for line in io.lines '/proc/kallsyms' do
-    local digits, symbol = line:match '^0*(%x+) %a (%S+)'
-    if symbol == place then return digits end
-  end
+  return kernel_files.symbol(place)
 end
 
 --- Parses one argument of the command line: its event, and its title in lines.
@@ -129,9 +126,7 @@ and with -C, -t, --exclude-kernel and other options that hide writes.]],
       end
       return ('breakpoint: %s ip %s'):format(place.title, ip_of(ev)), block
     end
-    function handlers.lost()
-      if seen then seen:forget() end
-    end
+    function handlers.lost() return seen and seen:forget() end
     function handlers.interval()
       count:print(out)
       count:clear()

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- One-liners: runs Lua code for each event.
 local events = require 'lib.events'
-local oneliner = require 'lib.oneliner'
+local oneliner = require 'lib.engines.oneliner'
 local tables = require 'lib.table'
 
 return {

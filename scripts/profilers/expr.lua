@@ -34,7 +34,27 @@ return {
 Prints the type of the expression and the fields it reads, then each event and
 the value of the expression. Filters and attributes such as key= and role= are
 expressions of this kind. --dry-run compiles without evaluating. -v prints the
-Lua code that the expression is compiled to.]],
+Lua code that the expression is compiled to.
+
+Operators, those that bind most first:
+  x++ x--  f()  a[i]
+  ++x --x  + - ! ~  (type)x  *x  &x  sizeof
+  * / %    + -    << >>    < <= > >=    == != ~
+  &    ^    |    &&    ||    ?:    = += -= *= ...    ,
+Integers have C's types and widths. text ~ "pattern*" matches a text with * and ?.
+A division by zero and a read beyond the record give no value.
+
+Functions:
+  comm_get(pid)                 name of the task at the time of the event
+  exit_reason_str(isa, reason)  name of a KVM exit: isa 1 VMX, 2 SVM
+  ksymbol(address)              name of the kernel function at an address
+  max(a, b), min(a, b)
+  ntohl(x), ntohs(x)            from network to host byte order
+  printf(format, ...)           prints, and returns the number of characters
+  str(field)                    the string behind a pointer of a system call
+  strncmp(a, b, n)              as in C
+  syscall_name(nr)              name of a system call of this machine
+  system(format, ...)           runs a command of the shell; needs --allow-exec]],
   examples = {
     { "profscript expr -e sched:sched_wakeup 'pid + prio'", 'the value for five wakeups' },
     { "profscript expr -e sched:sched_switch 'prev_state & 3' --dry-run -v", 'what the expression compiles to' },

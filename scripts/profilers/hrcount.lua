@@ -4,6 +4,60 @@
 local grid = require 'lib.grid'
 local reports = require 'lib.reports'
 
+--- The reports of a run, and how far the clock of each CPU has come.
+---@class Progress
+local Progress = {}
+Progress.__index = Progress
+
+---@return Progress
+local function new_progress(counts, cells, opt, session)
+  -- By CPU: periods by which its clock started late; its last complete period.
+  local self = setmetatable({ counts = counts, cells = cells, current = 0, shift = {}, reached = {} }, Progress)
+  self.print = reports.limited(opt, session, function(last)
+    self.current = self.current + 1
+    return cells:print(self.current - 1, { at = self.current * opt.interval, last = last })
+  end)
+  return self
+end
+
+--- Prints the reports that all CPUs have completed.
+function Progress:print_complete()
+  local slowest, counts = math.huge, self.counts
+  for row = 1, counts:rows() do slowest = math.min(slowest, self.reached[counts:id(row)] or 0) end
+  while slowest < math.huge and self.cells:report_of(slowest) > self.current and self.print() do end
+end
+
+--- Returns the period that a sample ends.
+function Progress:period_of(ev, total, period)
+  local cpu, ticks = ev._cpu, math.floor(total / period + 0.5)
+  self.shift[cpu] = self.shift[cpu] or math.floor(ev._time / period + 0.5) - ticks
+  -- A sample that arrives after its report was printed counts in the next one.
+  return math.max(ticks + self.shift[cpu] - 1, self.current * self.cells.cells)
+end
+
+--- Sets the last complete period of a CPU.
+function Progress:set(cpu, at)
+  local is_next_report = self.cells:report_of(at) > self.cells:report_of(self.reached[cpu] or 0)
+  self.reached[cpu] = at
+  if is_next_report then self:print_complete() end
+end
+
+--- Prints what is left at the end of the run.
+function Progress:finish(out)
+  self:print_complete()
+  local last, cells, counts = 0, self.cells, self.counts
+  for _, at in pairs(self.reached) do last = math.max(last, at) end
+  while cells:report_of(last) >= self.current
+    and self.print(cells:report_of(last) == self.current and last or nil) do end
+  local silent = {}
+  for row = 1, counts:rows() do
+    if not self.reached[counts:id(row)] then silent[#silent + 1] = counts:id(row) end
+  end
+  if #silent > 0 then
+    out:warn(('hrcount: no samples from CPU %s: its counts are unknown'):format(table.concat(silent, ', ')))
+  end
+end
+
 return {
   summary = 'Count events per CPU in periods of microseconds',
   description = [[
@@ -45,56 +99,25 @@ reports it.
       by = opt.perins and 'CPU' or nil,
       out = out,
     }
-    local current = 0
-    local shift, reached = {}, {} -- by CPU: periods by which its clock started late; its last complete period
-
-    local print_report = reports.limited(opt, session, function(last)
-      current = current + 1
-      return cells:print(current - 1, { at = current * opt.interval, last = last })
-    end)
-
-    --- Prints the reports that all CPUs have completed.
-    local function print_complete()
-      local slowest = math.huge
-      for row = 1, counts:rows() do slowest = math.min(slowest, reached[counts:id(row)] or 0) end
-      while slowest < math.huge and cells:report_of(slowest) > current and print_report() do end
-    end
+    local progress = new_progress(counts, cells, opt, session)
 
     return {
       [clock] = function(ev)
         local total, passed = counts:take(ev)
         if not total then return end
-        local cpu, ticks = ev._cpu, math.floor(total / period + 0.5)
-        shift[cpu] = shift[cpu] or math.floor(ev._time / period + 0.5) - ticks
-        -- A sample that arrives after its report was printed counts in the next one.
-        local at = math.max(ticks + shift[cpu] - 1, current * cells.cells)
+        local cpu, at = ev._cpu, progress:period_of(ev, total, period)
         if opt.verbose > 0 and passed >= 2 * period then
           out:warn(('hrcount: CPU #%d: cpu-clock: %d ns'):format(cpu, passed))
         end
         for i = 1, #counts.events do
           if counts:has(cpu, i) then cells:add(at, cpu, i, counts:delta(i)) end
         end
-        local is_next_report = cells:report_of(at) > cells:report_of(reached[cpu] or 0)
-        reached[cpu] = at
-        if is_next_report then print_complete() end
+        progress:set(cpu, at)
       end,
       interval = function(time) -- do not wait for CPUs that went offline
-        while current < math.floor(time / opt.interval) - 2 and print_report() do end
+        while progress.current < math.floor(time / opt.interval) - 2 and progress.print() do end
       end,
-      stop = function()
-        print_complete()
-        local last = 0
-        for _, at in pairs(reached) do last = math.max(last, at) end
-        while cells:report_of(last) >= current and print_report(cells:report_of(last) == current and last or nil) do end
-        local silent = {}
-        for row = 1, counts:rows() do
-          if not reached[counts:id(row)] then silent[#silent + 1] = counts:id(row) end
-        end
-        if #silent > 0 then
-          out:warn(('hrcount: no samples from CPU %s: its counts are unknown'):format(
-            table.concat(silent, ', ')))
-        end
-      end,
+      stop = function() progress:finish(out) end,
     }
   end,
 }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Samples each CPU at a fixed rate, and prints the samples for which a condition on event counts is true.
-local condition = require 'lib.condition'
+local condition = require 'lib.engines.condition'
 
 return {
   summary = 'Sample CPUs at a fixed rate if a condition on counts is true',

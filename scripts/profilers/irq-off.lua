@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Long periods with interrupts off, detected by clock interrupts that arrive late.
-local condition = require 'lib.condition'
+local condition = require 'lib.engines.condition'
 
 return {
   summary = 'Find code that keeps interrupts off for longer than a limit',

@@ -11,6 +11,93 @@ local threads = require 'lib.threads'
 local MAX_ROWS = 4096
 local KERNEL = 0x8000000000000000ULL -- the guest's kernel is above this address
 
+--- The exits that have ended, by CPU or thread and reason.
+local function new_totals(opt, per_thread)
+  local columns = tables.latency_columns(opt.than ~= nil, {
+    { name = 'instance', title = per_thread and '[THREAD]' or '[CPU]', align = 'left', show = opt.perins },
+    { name = 'exit_reason', width = 20, align = 'left' },
+  })
+  columns[#columns + 1] = { name = 'gsys_percent', title = '%gsys', width = 6, format = '%.2f' }
+  return {
+    keys = intern.new(3, MAX_ROWS), hists = hist.set(MAX_ROWS + 1, opt.than), of_kernel = array.new(MAX_ROWS + 1),
+    spec = tables.new('kvm-exit', columns), dropped = 0,
+  }
+end
+
+local function before(a, b)
+  if a.instance ~= b.instance then return a.instance < b.instance end
+  if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
+  return a.id < b.id
+end
+
+--- Prints the totals, and starts new ones.
+local function report(totals, out)
+  local rows, keys, of_kernel = {}, totals.keys, totals.of_kernel
+  for id = 0, keys:count() - 1 do
+    local row = tables.latency_row({ instance = keys:part(id, 1), id = id }, totals.hists:get(id))
+    row.exit_reason = kvm.exit_reason(keys:part(id, 2), keys:part(id, 3))
+    row.gsys_percent, of_kernel[id] = 100 * of_kernel[id] / tonumber(row.total_ns), 0
+    rows[id + 1] = row
+  end
+  table.sort(rows, before)
+  if #rows > 0 then out:table(totals.spec, rows) end
+  totals.hists:clear()
+  keys:clear()
+  if totals.dropped > 0 then
+    out:warn(('kvm-exit: dropped %d exits: events were lost in between'):format(totals.dropped))
+  end
+  totals.dropped = 0
+end
+
+local function explain_nothing(opt, out, session)
+  local where = session.recorded() and 'in this recording' or (session.per_thread or opt.cpus or opt.cgroups)
+    and 'on the traced CPUs or in the traced tasks' or 'on this machine'
+  out:warn(('kvm-exit: no exits: no virtual machine ran with KVM %s'):format(where))
+end
+
+--- Returns the handlers of the two events, and what they have seen.
+local function measure(opt, out, session, totals, map)
+  -- By thread: the time of its current exit + 1 (0: none), the reason, and whether it left the guest's kernel.
+  local since, reasons, isas = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX)
+  local kernel = array.new(threads.MAX)
+  local seen = { known_from = -1, entries = false }
+  local keys, hists, of_kernel = totals.keys, totals.hists, totals.of_kernel
+  local than, perins, per_thread = opt.than or math.huge, opt.perins, session.per_thread
+  local exits = opt.than and session.slots(threads.MAX)
+
+  local function leave(ev)
+    local tid = ev._tid
+    if tid < 0 or tid >= threads.MAX then return end
+    since[tid], reasons[tid], isas[tid] = ev._time + 1, ev.exit_reason, ev.isa
+    kernel[tid] = ev:u64 'guest_rip' >= KERNEL and 1 or 0
+    if exits then exits:put(tid, ev) end
+  end
+  local function enter(ev)
+    seen.entries = true
+    local tid = ev._tid
+    if tid < 0 or tid >= threads.MAX or since[tid] == 0 then return end
+    local from, reason, isa = since[tid] - 1, reasons[tid], isas[tid]
+    since[tid] = 0
+    if from < seen.known_from then
+      totals.dropped = totals.dropped + 1
+      return
+    end
+    local ns = ev._time - from
+    local id = keys.id(perins and (per_thread and tid or ev._cpu) or 0, isa, reason)
+    hists:add(id, ns)
+    if kernel[tid] ~= 0 then of_kernel[id] = of_kernel[id] + ns end
+    map:add(ev._time, ns)
+    if ns > than then
+      local exit_event = exits:get(tid)
+      if not kvm.is_halt(isa, reason) and exit_event then
+        out:print_event(exit_event)
+        out:print_event(ev)
+      end
+    end
+  end
+  return leave, enter, seen
+end
+
 return {
   summary = 'VM exit latency by exit reason',
   description = [[
@@ -40,88 +127,18 @@ VM, give its process with -p.]],
     if not exit.fields.exit_reason or not exit.fields.isa then
       return nil, ('%s of this kernel has no fields exit_reason and isa; only x86 is supported'):format(exit.name)
     end
-    -- By thread: the time of its current exit + 1 (0: none), the reason, and whether it left the guest's kernel.
-    local since, reasons, isas = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX)
-    local kernel = array.new(threads.MAX)
-    local known_from, dropped, seen = -1, 0, false
-    local keys, hists, of_kernel = intern.new(3, MAX_ROWS), hist.set(MAX_ROWS + 1, opt.than), array.new(MAX_ROWS + 1)
-    local than, perins, per_thread = opt.than or math.huge, opt.perins, session.per_thread
-    local map = heatmap.new { file = opt.heatmap, title = 'kvm exits' }
-    local exits = opt.than and session.slots(threads.MAX)
-
-    local function leave(ev)
-      local tid = ev._tid
-      if tid < 0 or tid >= threads.MAX then return end
-      since[tid], reasons[tid], isas[tid] = ev._time + 1, ev.exit_reason, ev.isa
-      kernel[tid] = ev:u64 'guest_rip' >= KERNEL and 1 or 0
-      if exits then exits:put(tid, ev) end
-    end
-
-    local function enter(ev)
-      seen = true
-      local tid = ev._tid
-      if tid < 0 or tid >= threads.MAX or since[tid] == 0 then return end
-      local from, reason, isa = since[tid] - 1, reasons[tid], isas[tid]
-      since[tid] = 0
-      if from < known_from then
-        dropped = dropped + 1
-        return
-      end
-      local ns = ev._time - from
-      local id = keys.id(perins and (per_thread and tid or ev._cpu) or 0, isa, reason)
-      hists:add(id, ns)
-      if kernel[tid] ~= 0 then of_kernel[id] = of_kernel[id] + ns end
-      map:add(ev._time, ns)
-      if ns > than then
-        local exit_event = exits:get(tid)
-        if not kvm.is_halt(isa, reason) and exit_event then
-          out:print_event(exit_event)
-          out:print_event(ev)
-        end
-      end
-    end
-
-    local columns = tables.latency_columns(opt.than ~= nil, {
-      { name = 'instance', title = per_thread and '[THREAD]' or '[CPU]', align = 'left', show = perins },
-      { name = 'exit_reason', width = 20, align = 'left' },
-    })
-    columns[#columns + 1] = { name = 'gsys_percent', title = '%gsys', width = 6, format = '%.2f' }
-    local spec = tables.new('kvm-exit', columns)
-    local function report()
-      local rows = {}
-      for id = 0, keys:count() - 1 do
-        local isa, reason = keys:part(id, 2), keys:part(id, 3)
-        local row = tables.latency_row({ instance = keys:part(id, 1), id = id }, hists:get(id))
-        row.exit_reason = kvm.exit_reason(isa, reason)
-        row.gsys_percent, of_kernel[id] = 100 * of_kernel[id] / tonumber(row.total_ns), 0
-        rows[id + 1] = row
-      end
-      table.sort(rows, function(a, b)
-        if a.instance ~= b.instance then return a.instance < b.instance end
-        if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
-        return a.id < b.id
-      end)
-      if #rows > 0 then out:table(spec, rows) end
-      hists:clear()
-      keys:clear()
-      if dropped > 0 then out:warn(('kvm-exit: dropped %d exits: events were lost in between'):format(dropped)) end
-      dropped = 0
-    end
-    local function explain_nothing()
-      local where = session.recorded() and 'in this recording' or (session.per_thread or opt.cpus or opt.cgroups)
-        and 'on the traced CPUs or in the traced tasks' or 'on this machine'
-      out:warn(('kvm-exit: no exits: no virtual machine ran with KVM %s'):format(where))
-    end
+    local totals, map = new_totals(opt, session.per_thread), heatmap.new { file = opt.heatmap, title = 'kvm exits' }
+    local leave, enter, seen = measure(opt, out, session, totals, map)
     return {
       [opt.exit_event] = leave,
       [opt.entry_event] = enter,
-      interval = report,
+      interval = function() report(totals, out) end,
       stop = function()
-        report()
+        report(totals, out)
         map:write(out)
-        if not seen then explain_nothing() end
+        if not seen.entries then explain_nothing(opt, out, session) end
       end,
-      lost = function(gap) known_from = math.max(known_from, gap.to) end,
+      lost = function(gap) seen.known_from = math.max(seen.known_from, gap.to) end,
     }
   end,
 }

@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- KVM MMU pages, the page tables of guests: lookups, creations, zaps and live pages, by generation and level. Longer
---- than most profilers because it tracks the live pages and prints two tables.
+--- KVM MMU pages, the page tables of guests: lookups, creations, zaps and live pages, by generation and level.
 local array = require 'lib.array'
 local objects = require 'lib.objects'
 local tables = require 'lib.table'
@@ -13,6 +12,81 @@ local INVALID = 0x800 -- role bit: the page is zapped, but still in use
 local SPACE = 0x4000000 -- above all roles: a page is tracked in the space generation * SPACE + role
 -- Counted by generation and level.
 local COUNTS = { 'get_page', 'created', 'zap_page', 'set_spte', 'mmio_spte' }
+
+--- Returns the counts of a run and its live pages.
+local function new_state()
+  local state = { pages = objects.new(MAX_PAGES), generation = 0, unknown = 0, duplicates = 0, lost = false }
+  for _, name in ipairs(COUNTS) do state[name] = array.new(GENERATIONS * LEVELS) end -- by (generation, level)
+  return state
+end
+
+local function level_of(level) return level <= 5 and level or 0 end
+
+local function space_of(role) return role % SPACE - (role % (2 * INVALID) >= INVALID and INVALID or 0) end
+
+--- Counts an event of a level, in the generation of the last page event.
+local function count(state, counts, level)
+  local at = state.generation * LEVELS + level_of(level)
+  counts[at] = counts[at] + 1
+end
+
+--- Returns the handlers of events of pages.
+local function page_handlers(state)
+  return {
+    ['kvmmmu:kvm_mmu_get_page'] = function(ev)
+      local generation, role = ev.mmu_valid_gen % GENERATIONS, ev.role
+      state.generation = generation
+      count(state, state.get_page, role % 16)
+      if not ev.created then return end
+      count(state, state.created, role % 16)
+      local was = state.pages:put(generation * SPACE + space_of(role), ev.gfn + 1, 0, ev._time, ev._tid, 0, role)
+      if was == 1 then state.duplicates = state.duplicates + 1 end
+    end,
+    ['kvmmmu:kvm_mmu_prepare_zap_page'] = function(ev)
+      local generation, role = ev.mmu_valid_gen % GENERATIONS, ev.role
+      state.generation = generation
+      count(state, state.zap_page, role % 16)
+      if ev.root_count > 0 then return end -- still in use
+      local page = state.pages:take(generation * SPACE + space_of(role), ev.gfn + 1)
+      if not page then state.unknown = state.unknown + 1 end
+    end,
+  }
+end
+
+--- Returns the live pages by generation and level: how many, and a row of each.
+local function live_pages(state)
+  local live, list = {}, {}
+  state.pages:each(function(page)
+    local gen, level = math.floor(page.space / SPACE), page.kind % 16
+    local at = gen * LEVELS + level_of(level)
+    live[at] = (live[at] or 0) + 1
+    list[#list + 1] = {
+      gen = gen, level = level, start = (tonumber(page.address) - 1) * 4096, size = SIZES[level], role = page.kind,
+    }
+  end)
+  table.sort(list, function(a, b)
+    if a.gen ~= b.gen then return a.gen < b.gen end
+    if a.level ~= b.level then return a.level > b.level end
+    if a.start ~= b.start then return a.start < b.start end
+    return a.role < b.role
+  end)
+  return live, list
+end
+
+--- Returns the rows of the counts, which start again.
+local function take_rows(state, live)
+  local rows = {}
+  for at = 0, GENERATIONS * LEVELS - 1 do
+    local row = { gen = math.floor(at / LEVELS), level = at % LEVELS, live = live[at] or 0 }
+    local some = row.live
+    for _, name in ipairs(COUNTS) do
+      row[name], state[name][at] = state[name][at], 0
+      some = some + row[name]
+    end
+    if some > 0 then rows[#rows + 1] = row end
+  end
+  return rows
+end
 
 return {
   summary = 'Count the page tables that KVM creates and zaps for VMs',
@@ -35,6 +109,10 @@ generation; they count in the generation of the page event before them.]],
     { 'profscript kvmmmu -e kvm:kvm_page_fault', 'also print a line for each guest page fault' },
   },
   unsupported = { 'event' },
+  optional = {
+    ['kvmmmu:kvm_mmu_get_page'] = 'GET_PAGE, CREATED and LIVE are 0',
+    ['kvmmmu:kvm_mmu_prepare_zap_page'] = 'ZAP_PAGE is 0, and zapped pages stay LIVE',
+  },
   everywhere = true,
   options = {
     event = { help = 'events to print between the reports' },
@@ -44,46 +122,13 @@ generation; they count in the generation of the page event before them.]],
   },
 
   start = function(opt, out)
-    local pages = objects.new(MAX_PAGES)
-    local counts = {} -- of COUNTS, by (generation, level)
-    for i in ipairs(COUNTS) do counts[i] = array.new(GENERATIONS * LEVELS) end
-    local get_page, created, zap_page, set_spte, mmio_spte = unpack(counts)
-    local generation, unknown, duplicates, lost = 0, 0, 0, false
-
-    local function slot(level) return generation * LEVELS + (level <= 5 and level or 0) end
-    local function space_of(role) return role % SPACE - (role % (2 * INVALID) >= INVALID and INVALID or 0) end
-
-    local handlers = {
-      ['kvmmmu:kvm_mmu_get_page'] = function(ev)
-        generation = ev.mmu_valid_gen % GENERATIONS
-        local role = ev.role
-        local at = slot(role % 16)
-        get_page[at] = get_page[at] + 1
-        if not ev.created then return end
-        created[at] = created[at] + 1
-        local was = pages:put(generation * SPACE + space_of(role), ev.gfn + 1, 0, ev._time, ev._tid, 0, role)
-        if was == 1 then duplicates = duplicates + 1 end
-      end,
-      ['kvmmmu:kvm_mmu_prepare_zap_page'] = function(ev)
-        generation = ev.mmu_valid_gen % GENERATIONS
-        local role = ev.role
-        local at = slot(role % 16)
-        zap_page[at] = zap_page[at] + 1
-        if ev.root_count > 0 then return end -- still in use
-        if not pages:take(generation * SPACE + space_of(role), ev.gfn + 1) then unknown = unknown + 1 end
-      end,
-    }
+    local state = new_state()
+    local handlers = page_handlers(state)
     if opt.spte then
-      handlers['kvmmmu:kvm_mmu_set_spte'] = function(ev)
-        local at = slot(ev.level)
-        set_spte[at] = set_spte[at] + 1
-      end
+      handlers['kvmmmu:kvm_mmu_set_spte'] = function(ev) count(state, state.set_spte, ev.level) end
     end
     if opt.mmio then
-      handlers['kvmmmu:mark_mmio_spte'] = function()
-        local at = slot(1) -- always
-        mmio_spte[at] = mmio_spte[at] + 1
-      end
+      handlers['kvmmmu:mark_mmio_spte'] = function() count(state, state.mmio_spte, 1) end -- always level 1
     end
     if #opt.event > 0 then handlers[opt.event] = function(ev) out:print_event(ev) end end
 
@@ -106,47 +151,19 @@ generation; they count in the generation of the page event before them.]],
     })
 
     local function report()
-      local live, list = {}, {}
-      pages:each(function(page)
-        local gen, level = math.floor(page.space / SPACE), page.kind % 16
-        local at = gen * LEVELS + (level <= 5 and level or 0)
-        live[at] = (live[at] or 0) + 1
-        list[#list + 1] = {
-          gen = gen, level = level, start = (tonumber(page.address) - 1) * 4096, size = SIZES[level], role = page.kind,
-        }
-      end)
-      local rows = {}
-      for at = 0, GENERATIONS * LEVELS - 1 do
-        local row = { gen = math.floor(at / LEVELS), level = at % LEVELS, live = live[at] or 0 }
-        local some = row.live
-        for i, name in ipairs(COUNTS) do
-          row[name], counts[i][at] = counts[i][at], 0
-          some = some + row[name]
-        end
-        if some > 0 then rows[#rows + 1] = row end
+      local live, list = live_pages(state)
+      out:table(spec, take_rows(state, live))
+      if opt.detail then out:table(page_spec, list) end
+      if opt.verbose > 0 and state.unknown + state.duplicates > 0 then
+        out:warn(('kvmmmu: %d zapped pages were created before the start, %d pages were created twice'):format(
+          state.unknown, state.duplicates))
       end
-      out:table(spec, rows)
-      if opt.detail then
-        table.sort(list, function(a, b)
-          if a.gen ~= b.gen then return a.gen < b.gen end
-          if a.level ~= b.level then return a.level > b.level end
-          if a.start ~= b.start then return a.start < b.start end
-          return a.role < b.role
-        end)
-        out:table(page_spec, list)
-      end
-      if opt.verbose > 0 and unknown + duplicates > 0 then
-        out:warn(('kvmmmu: %d zapped pages were created before the start, %d pages were created twice'):format(unknown,
-          duplicates))
-      end
-      if lost then out:warn 'kvmmmu: events were lost: LIVE counts only pages created since then' end
-      unknown, duplicates, lost = 0, 0, false
+      if state.lost then out:warn 'kvmmmu: events were lost: LIVE counts only pages created since then' end
+      state.unknown, state.duplicates, state.lost = 0, 0, false
     end
 
     handlers.interval, handlers.stop = report, report
-    function handlers.lost()
-      pages, lost = objects.new(MAX_PAGES), true
-    end
+    function handlers.lost() state.pages, state.lost = objects.new(MAX_PAGES), true end
     return handlers
   end,
 }

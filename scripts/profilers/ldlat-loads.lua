@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Load latency by data source.
-local ldlat = require 'lib.ldlat'
+local ldlat = require 'lib.engines.ldlat'
 
 return {
   summary = 'Sample memory loads: latency in cycles, by data source',

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Stores by data source.
-local ldlat = require 'lib.ldlat'
+local ldlat = require 'lib.engines.ldlat'
 
 return {
   summary = 'Sample memory stores by data source',

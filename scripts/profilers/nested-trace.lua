@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Call tree and times of nested functions, each given by two events: its entry and its exit.
 local detail = require 'lib.detail'
-local nested = require 'lib.nested'
+local nested = require 'lib.engines.nested'
 local relation = require 'lib.relation'
 
 local options = relation.pick('than', 'perins', 'detail', 'heatmap')

@@ -26,6 +26,62 @@ local function fill(row, positive, negative)
   return row
 end
 
+--- The distributions of a run, by event, with --perins also by CPU or thread.
+local function new_distributions(list, opt, session)
+  local keys, slots = intern.new(1, MAX_INSTANCES), (MAX_INSTANCES + 1) * #list
+  return {
+    list = list, perins = opt.perins, keys = keys, positive = hist.set(slots), negative = hist.set(slots),
+    numbers = session.tally { keys = opt.perins and keys or nil }, without = 0, huge = 0,
+    spec = tables.new('distribution', {
+      { name = 'instance', title = session.per_thread and '[THREAD]' or '[CPU]', align = 'left', show = opt.perins },
+      { name = 'event', align = 'left' },
+      { name = 'calls', metric = 'counter', width = 8 },
+      { name = 'total', metric = 'counter', width = 16 },
+      { name = 'min', width = 12 },
+      { name = 'avg', width = 12 },
+      { name = 'p99', width = 12 },
+      { name = 'max', width = 12 },
+    }),
+  }
+end
+
+local function before(a, b)
+  if a.instance == b.instance then return a.order < b.order end
+  return type(a.instance) == 'number' and (type(b.instance) ~= 'number' or a.instance < b.instance)
+end
+
+--- Returns the rows of the table.
+local function rows_of(self)
+  local rows, keys, perins = {}, self.keys, self.perins
+  for id = 0, perins and keys:count() or 0 do
+    for i, event in ipairs(self.list) do
+      local is_rest = perins and id == keys:count()
+      local slot = (is_rest and keys.max or id) * #self.list + i - 1
+      local p, n = self.positive:get(slot), self.negative:get(slot)
+      p, n = p and p:stats().count > 0 and p, n and n:stats().count > 0 and n
+      if p or n then
+        local name = is_rest and '(other)' or keys:part(id, 1)
+        rows[#rows + 1] = fill({ instance = name, event = event.alias, order = i }, p, n)
+      end
+    end
+  end
+  if perins then table.sort(rows, before) end
+  return rows
+end
+
+--- Prints the distributions, and starts new ones.
+local function report(self, out)
+  out:table(self.spec, rows_of(self))
+  self.positive:clear()
+  self.negative:clear()
+  local without, huge = self.numbers:ignored() - self.without, self.numbers:too_large() - self.huge
+  if without > 0 then
+    out:warn(('num-dist: ignored %d events without a number (division by zero)'):format(without))
+  end
+  if huge > 0 then out:warn(('num-dist: %d numbers of 2^63 or more count as 2^63'):format(huge)) end
+  self.without, self.huge = self.without + without, self.huge + huge
+end
+
 return {
   summary = 'Distribution of an event field or expression',
   description = [[
@@ -61,11 +117,8 @@ each event.
       end
     end
     if #list == 0 then return nil, 'no events; select some with -e' end
+    local found, limit, maps = new_distributions(list, opt, session), opt.than or math.huge, {}
     local instance = session.per_thread and '_tid' or '_cpu'
-    local keys = intern.new(1, MAX_INSTANCES)
-    local positive, negative = hist.set((MAX_INSTANCES + 1) * #list), hist.set((MAX_INSTANCES + 1) * #list)
-    local limit, without, huge, maps = opt.than or math.huge, 0, 0, {}
-    local numbers = session.tally { keys = opt.perins and keys or nil }
 
     local handlers = {}
     for i, event in ipairs(list) do
@@ -76,57 +129,16 @@ each event.
         map:add(ev._time, n)
         if n > limit then out:print_event(ev) end
       end
-      handlers[event] = numbers:add(event, {
+      handlers[event] = found.numbers:add(event, {
         key = opt.perins and { instance } or nil,
-        hist = { into = positive, negative = negative, width = #list, at = i - 1, value = event.attrs.num },
+        hist = { into = found.positive, negative = found.negative, width = #list, at = i - 1, value = event.attrs.num },
         each = (opt.than or opt.heatmap) and each or nil,
       })
     end
 
-    local spec = tables.new('distribution', {
-      { name = 'instance', title = session.per_thread and '[THREAD]' or '[CPU]', align = 'left', show = opt.perins },
-      { name = 'event', align = 'left' },
-      { name = 'calls', metric = 'counter', width = 8 },
-      { name = 'total', metric = 'counter', width = 16 },
-      { name = 'min', width = 12 },
-      { name = 'avg', width = 12 },
-      { name = 'p99', width = 12 },
-      { name = 'max', width = 12 },
-    })
-    local function print_and_clear()
-      local rows = {}
-      for id = 0, opt.perins and keys:count() or 0 do
-        for i, event in ipairs(list) do
-          local is_rest = opt.perins and id == keys:count()
-          local slot = (is_rest and keys.max or id) * #list + i - 1
-          local p, n = positive:get(slot), negative:get(slot)
-          p, n = p and p:stats().count > 0 and p, n and n:stats().count > 0 and n
-          if p or n then
-            local name = is_rest and '(other)' or keys:part(id, 1)
-            rows[#rows + 1] = fill({ instance = name, event = event.alias, order = i }, p, n)
-          end
-        end
-      end
-      if opt.perins then
-        table.sort(rows, function(a, b)
-          if a.instance == b.instance then return a.order < b.order end
-          return type(a.instance) == 'number' and (type(b.instance) ~= 'number' or a.instance < b.instance)
-        end)
-      end
-      out:table(spec, rows)
-      positive:clear()
-      negative:clear()
-      without, huge = numbers:ignored() - without, numbers:too_large() - huge
-      if without > 0 then
-        out:warn(('num-dist: ignored %d events without a number (division by zero)'):format(without))
-      end
-      if huge > 0 then out:warn(('num-dist: %d numbers of 2^63 or more count as 2^63'):format(huge)) end
-      without, huge = numbers:ignored(), numbers:too_large()
-    end
-
-    handlers.interval = print_and_clear
-    handlers.stop = function()
-      print_and_clear()
+    function handlers.interval() report(found, out) end
+    function handlers.stop()
+      report(found, out)
       for _, map in ipairs(maps) do map:write(out) end
     end
     return handlers

@@ -144,7 +144,7 @@ each task and CPU. A BPF program adds up the times if the kernel can run it; wit
     detail = { type = 'flag', help = 'also print the number of runs and the longest run' },
     only_comm = { type = 'flag', help = 'merge tasks of the same name' },
     filter = { own = true, help = 'only switches that match this filter' },
-    prio = { type = 'string', argument = 'LIST', help = 'only tasks of these priorities; 0-99 is real-time' },
+    prio = { type = 'string', needs = {}, argument = 'LIST', help = 'only tasks of these priorities; real-time: 0-99' },
   },
 
   start = function(opt, out, session)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- A prompt for questions about events while they flow.
-local repl = require 'lib.repl'
+local repl = require 'lib.engines.repl'
 
 return {
   summary = 'Ask about events at a prompt, in the language of exec',

@@ -5,7 +5,7 @@ local ratios = require 'lib.ratios'
 local reports = require 'lib.reports'
 local frame = require 'lib.frame'
 local intern = require 'lib.intern'
-local splitlock = require 'lib.splitlock'
+local splitlock = require 'lib.engines.splitlock'
 local tables = require 'lib.table'
 local failure = require 'lib.failure'
 

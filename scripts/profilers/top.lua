@@ -1,61 +1,55 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Event counts by key, as a sorted table at each interval; on a terminal, as a screen. Longer than most profilers
---- because of the combinations of keys, names and columns that events may have, and the screen.
+--- Event counts by key, as a sorted table at each interval; on a terminal, as a screen.
 local array = require 'lib.array'
 local events = require 'lib.events'
 local intern = require 'lib.intern'
 local screen = require 'lib.screen'
 local tables = require 'lib.table'
+local top_columns = require 'lib.engines.top_columns'
 
 local MAX_ROWS = 65536 -- all further keys share one row
 
---- Returns true and the first events with a key and with comm=; nil and a message if they do not fit together.
-local function check_keys(list, opt, out)
-  local keyed, named
-  for _, event in ipairs(list) do
-    keyed = keyed or (event.attrs.key or opt.key) and event
-    named = named or event.attrs.comm and event
-  end
-  local key = keyed and (keyed.attrs.key or opt.key)
-  for _, event in ipairs(list) do
-    if keyed and not (event.attrs.key or opt.key) and not key:match '[pt]id$' then
-      out:warn(('top: %s has no key= and is counted by thread, but %s by %s'):format(event.name, keyed.name, key))
-    end
-    if opt.only_comm and (keyed or named) and not event.attrs.comm then
-      return nil, ('--only-comm: %s has no comm='):format(event.name)
-    end
-  end
-  if opt.only_comm and keyed and not named then return nil, '--only-comm: no event has comm=' end
-  return true, keyed, named
+--- The sums of a run by key.
+---@param columns table[] of top_columns.values()
+local function new_sums(columns, session)
+  local keys, names, width = intern.new(1, MAX_ROWS), {}, #columns
+  return {
+    keys = keys, names = names, width = width, columns = columns, values = array.new((MAX_ROWS + 1) * width),
+    counts = session.tally { keys = keys, names = names },
+  }
 end
 
---- Returns the columns of values, in the order of the command line, and for each event its columns.
-local function value_columns(list)
-  local columns, added = {}, {}
-  local function add(event, text, is_first)
-    local title = #added[event] == 0 and event.attrs.alias or text or event.alias
-    columns[#columns + 1] = { at = #columns, title = title:upper(), value = text, first = is_first }
-    table.insert(added[event], columns[#columns])
+--- Takes an event into the sums. Returns its handler.
+local function handler(sums, event, added, opt)
+  local key, comm, values = event.attrs.key or opt.key, event.attrs.comm, {}
+  for i, column in ipairs(added) do
+    values[i] = { into = sums.values, width = sums.width, at = column.at, value = column.value }
   end
-  for _, event in ipairs(list) do
-    added[event] = {}
-    for _, attr in ipairs(event.given) do
-      if attr.name == 'top-by' or attr.name == 'top-add' then add(event, attr.value, attr.name == 'top-by') end
-    end
-    if #added[event] == 0 then add(event, nil, false) end
-  end
-  return columns, added
+  local name = comm or not key and '_comm' or nil
+  if opt.only_comm then key, name = comm or '_comm', nil end
+  return sums.counts:add(event, { key = { key }, thread = not key, name = name, sums = values })
 end
 
---- Returns a unique name for a column, for JSON and CSV.
-local function unique(names, wanted)
-  local name, n = wanted:lower(), 1
-  while names[name] or name == 'table' or name == 'time' do
-    n = n + 1
-    name = ('%s#%d'):format(wanted:lower(), n)
+--- Returns the rows of the table.
+local function rows_of(sums, key_name, comm_name, only_comm, print_key)
+  local result, keys, width = {}, sums.keys, sums.width
+  for i = 0, keys:count() - (keys:overflow() > 0 and 0 or 1) do
+    local id = i < keys:count() and i or keys.max
+    local value = keys:part(id, 1)
+    local row = { key = value, [comm_name] = only_comm and value or sums.names[id] }
+    row[key_name] = value and print_key and type(value) ~= 'string' and print_key(value) or value or '(other)'
+    for at, column in ipairs(sums.columns) do row[column.name] = sums.values[id * width + at - 1] end
+    result[#result + 1] = row
   end
-  names[name] = true
-  return name
+  return result
+end
+
+local function clear(sums)
+  local keys, width, values = sums.keys, sums.width, sums.values
+  for i = 0, keys:count() * width - 1 do values[i] = 0 end
+  for i = keys.max * width, keys.max * width + width - 1 do values[i] = 0 end
+  keys:clear()
+  for id in pairs(sums.names) do sums.names[id] = nil end
 end
 
 return {
@@ -107,84 +101,35 @@ to sort by, r reverses the order, q quits.
   start = function(opt, out, session)
     local list = events.list(opt.event)
     if #list == 0 then return nil, 'no events; select some with -e, such as -e sched:sched_switch' end
-    local ok, keyed, named = check_keys(list, opt, out)
+    local ok, keyed, named = top_columns.check(list, opt, out)
     if not ok then return nil, keyed end
-    local columns, added = value_columns(list)
-    local width, only_comm = #columns, opt.only_comm
-    local keys, values, names = intern.new(1, MAX_ROWS), array.new((MAX_ROWS + 1) * width), {}
-    local counts, lost, print_key = session.tally { keys = keys, names = names }, 0, nil
+    local columns, added = top_columns.values(list)
+    local sums, lost, print_key = new_sums(columns, session), 0, nil
 
     local handlers = {}
     for _, event in ipairs(list) do
-      local key, comm, sums = event.attrs.key or opt.key, event.attrs.comm, {}
-      for i, column in ipairs(added[event]) do
-        sums[i] = { into = values, width = width, at = column.at, value = column.value }
-      end
-      local name = comm or not key and '_comm' or nil
-      if only_comm then key, name = comm or '_comm', nil end
-      handlers[event] = counts:add(event, { key = { key }, thread = not key, name = name, sums = sums })
+      handlers[event] = handler(sums, event, added[event], opt)
       print_key = print_key or session.key_printer(event)
     end
 
-    local comm_title = named and named.attrs.comm or 'comm'
-    local key_text, taken = keyed and (keyed.attrs.key or opt.key) or 'pid', {}
-    local key_name, comm_name = unique(taken, key_text), unique(taken, comm_title)
-    local shown = {
-      { name = key_name, title = key_text:upper(), width = 8, align = 'right', show = not only_comm, metric = 'label' },
-    }
-    for i, column in ipairs(columns) do
-      column.name = unique(taken, column.title)
-      shown[i + 1] = { name = column.name, title = column.title, width = math.max(12, #column.title), align = 'right',
-        metric = 'counter' }
-    end
-    shown[#shown + 1] = {
-      name = comm_name, title = comm_title:upper(), align = 'left', show = only_comm or not keyed or named ~= nil,
-    }
+    local shown, key_name, comm_name = top_columns.shown(columns, keyed, named, opt)
     local spec = tables.new('top', shown, { stamp = false })
-
-    -- The top-by columns, then the others.
-    local order = {}
-    for _, first in ipairs { true, false } do
-      for _, column in ipairs(columns) do
-        if column.first == first then order[#order + 1] = column.name end
-      end
-    end
-    local function rows()
-      local result = {}
-      for i = 0, keys:count() - (keys:overflow() > 0 and 0 or 1) do
-        local id = i < keys:count() and i or keys.max
-        local value = keys:part(id, 1)
-        local row = { key = value, [comm_name] = only_comm and value or names[id] }
-        row[key_name] = value and print_key and type(value) ~= 'string' and print_key(value) or value or '(other)'
-        for at, column in ipairs(columns) do row[column.name] = values[id * width + at - 1] end
-        result[#result + 1] = row
-      end
-      return result
-    end
-    local function clear()
-      for i = 0, keys:count() * width - 1 do values[i] = 0 end
-      for i = keys.max * width, keys.max * width + width - 1 do values[i] = 0 end
-      keys:clear()
-      for id in pairs(names) do names[id] = nil end
-    end
-
-    local pages = screen.new(out, spec, order, opt.verbose > 1) -- -vv prints events between the tables
-    local function title()
-      local losses = lost > 0 and (', %d lost'):format(lost) or ''
-      return ('profscript top - sample %d events%s'):format(counts:counted(), losses)
-    end
+    -- -vv prints events between the tables.
+    local pages = screen.new(out, spec, top_columns.order(columns), opt.verbose > 1)
     local function report(is_last)
-      pages:report(rows(), title(), is_last)
-      clear()
+      local losses = lost > 0 and (', %d lost'):format(lost) or ''
+      local title = ('profscript top - sample %d events%s'):format(sums.counts:counted(), losses)
+      pages:report(rows_of(sums, key_name, comm_name, opt.only_comm, print_key), title, is_last)
+      clear(sums)
     end
-    handlers.interval = function() report(false) end
-    handlers.stop = function()
+    handlers[1] = pages
+    function handlers.interval() report(false) end
+    function handlers.stop()
       report(true)
-      local without = counts:ignored()
+      local without = sums.counts:ignored()
       if without > 0 then out:warn(('top: ignored %d events without a key (division by zero)'):format(without)) end
     end
-    handlers.lost = function(gap) lost = lost + gap.lost end
-    handlers[1] = pages
+    function handlers.lost(gap) lost = lost + gap.lost end
     return handlers
   end,
 }

@@ -1,24 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Predicts hard and soft lockups before the kernel's watchdog reports them: it watches the timer and the thread of
---- that watchdog with a shorter limit. Longer than most profilers because it reads the watchdog's configuration.
+--- that watchdog with a shorter limit.
 local cpu_list = require 'lib.cpu_list'
 local failure = require 'lib.failure'
 local fs = require 'lib.fs'
+local kernel_files = require 'lib.engines.kernel_files'
 local tables = require 'lib.table'
 
 local SLACK = 2e8 -- ns that the timer may be late
 local REPEAT = 1e8 -- ns between two lines about a CPU that other CPUs check
-
---- Returns the address of a kernel function as text; nil if it is unknown.
-local function address_of(name)
-  local file = io.open '/proc/kallsyms'
-  local found
-  for line in file and file:lines() or function() end do
-    found = found or line:match('^(%x+) %a ' .. name .. '$')
-  end
-  if file then file:close() end
-  return found and not found:match '^0+$' and '0x' .. found or nil
-end
 
 local function has_cpu(list, cpu)
   for _, range in ipairs(list and cpu_list.parse(list) or {}) do
@@ -33,6 +23,62 @@ local function is_watched(cpu, thresh)
     and fs.line '/proc/sys/kernel/watchdog' ~= '0'
     and has_cpu(fs.line '/proc/sys/kernel/watchdog_cpumask', cpu)
     and has_cpu(fs.line '/sys/devices/system/cpu/online', cpu)
+end
+
+local OWN = { 'comm', 'cpu', 'limit', 'passed', 'pid', 'time' }
+local OTHER = { 'cpu', 'limit', 'passed', 'seen_by', 'time' }
+
+--- What is printed of predicted lockups, and how often each kind was predicted, for metrics.
+local function new_printer(opt, out)
+  tables.record('soft lockup', OWN)
+  tables.record('hard lockup', OWN)
+  tables.record('hard lockup', OTHER)
+  local spec = tables.offered('lockups', { { name = 'kind' }, { name = 'cpu' },
+    { name = 'predicted', metric = 'counter' } })
+  local printer, predicted = {}, {}
+  local function count(kind, cpu) predicted[#predicted + 1] = { kind = kind, cpu = cpu, predicted = 1 } end
+
+  --- Checks the CPU of an event.
+  function printer.check(ev, kind, since, limit)
+    local cpu, passed = ev._cpu, ev._time - since
+    if passed <= limit then
+      if opt.verbose > 0 then out:warn(('DEBUG: %s - CPU#%d [%d <= %d]'):format(kind, cpu, passed, limit)) end
+      return
+    end
+    count(kind, cpu)
+    if out.format == 'text' then
+      out:printf('WILL: %s - CPU#%d [%d > %d]\n', kind, cpu, passed, limit)
+      out:print_event(ev)
+    else
+      out:record(kind, { time = out:seconds(ev._time), cpu = cpu, pid = ev._pid, comm = ev._comm, passed = passed,
+        limit = limit }, OWN)
+    end
+  end
+
+  --- Prints that another CPU is locked up.
+  function printer.other(ev, cpu, passed, limit)
+    count('hard lockup', cpu)
+    out:record('hard lockup', { time = out:seconds(ev._time), cpu = cpu, seen_by = ev._cpu, passed = passed,
+      limit = limit }, OTHER, ('WILL: hard lockup - CPU#%d [%d > %d], seen by CPU#%d\n'):format(cpu, passed, limit,
+      ev._cpu))
+  end
+
+  function printer.offer()
+    out:offer(spec, predicted)
+    predicted = {}
+  end
+  return printer
+end
+
+--- Returns the threshold of the kernel's watchdog in s, and the address of its timer.
+local function configuration()
+  local thresh = tonumber(fs.line '/proc/sys/kernel/watchdog_thresh')
+  local timer = kernel_files.symbol 'watchdog_timer_fn'
+  if not thresh or thresh == 0 then failure.unavailable 'watchdog: kernel.watchdog_thresh is missing or 0' end
+  if not timer or timer == '0' then
+    failure.unavailable 'watchdog: /proc/kallsyms hides the address of watchdog_timer_fn'
+  end
+  return thresh, timer
 end
 
 return {
@@ -55,51 +101,17 @@ each check.]],
   },
 
   start = function(opt, out, session)
-    local thresh = tonumber(fs.line '/proc/sys/kernel/watchdog_thresh')
-    local timer = address_of 'watchdog_timer_fn'
     if opt.input or session.per_thread then
       return nil, 'recordings, -p, -t and workloads are not supported: it watches the CPUs of this kernel'
     end
-    if not thresh or thresh == 0 then failure.unavailable 'watchdog: kernel.watchdog_thresh is missing or 0' end
-    if not timer then failure.unavailable 'watchdog: /proc/kallsyms hides the address of watchdog_timer_fn' end
+    local thresh, timer = configuration()
     local period = thresh * 2e9 / 5
     local clock = session.event {
       session.supports 'cycles' and 'cycles' or 'cpu-clock', freq = opt.freq, stack = opt.call_graph,
     }
     local expired, ran = {}, {} -- by CPU: when the timer last expired, when the thread last ran
     local overdue = {} -- by CPU: when other CPUs first found it overdue, later when that was last printed
-
-    local order = { 'comm', 'cpu', 'limit', 'passed', 'pid', 'time' }
-    local order_of_other = { 'cpu', 'limit', 'passed', 'seen_by', 'time' }
-    tables.record('soft lockup', order)
-    tables.record('hard lockup', order)
-    tables.record('hard lockup', order_of_other)
-    -- For metrics: how often each kind was predicted.
-    local spec, predicted = tables.offered('lockups', { { name = 'kind' }, { name = 'cpu' },
-      { name = 'predicted', metric = 'counter' } }), {}
-    local function count(kind, cpu) predicted[#predicted + 1] = { kind = kind, cpu = cpu, predicted = 1 } end
-    local function offer()
-      out:offer(spec, predicted)
-      predicted = {}
-    end
-
-    local function check(ev, kind, since, limit)
-      local cpu = ev._cpu
-      local passed = ev._time - since
-      if passed > limit then
-        count(kind, cpu)
-        if out.format == 'text' then
-          out:printf('WILL: %s - CPU#%d [%d > %d]\n', kind, cpu, passed, limit)
-          out:print_event(ev)
-        else
-          local task = { time = out:seconds(ev._time), cpu = cpu, pid = ev._pid, comm = ev._comm }
-          task.passed, task.limit = passed, limit
-          out:record(kind, task, order)
-        end
-      elseif opt.verbose > 0 then
-        out:warn(('DEBUG: %s - CPU#%d [%d <= %d]'):format(kind, cpu, passed, limit))
-      end
-    end
+    local printer = new_printer(opt, out)
 
     --- Checks another CPU. Prints it at the second check only: after a pause of the whole machine, the expiry of its
     --- timer may be the next event.
@@ -112,10 +124,7 @@ each check.]],
         expired[cpu] = nil
         return
       end
-      count('hard lockup', cpu)
-      out:record('hard lockup', { time = out:seconds(ev._time), cpu = cpu, seen_by = ev._cpu, passed = passed,
-        limit = limit }, order_of_other, ('WILL: hard lockup - CPU#%d [%d > %d], seen by CPU#%d\n'):format(cpu, passed,
-        limit, ev._cpu))
+      printer.other(ev, cpu, passed, limit)
     end
 
     return {
@@ -123,7 +132,7 @@ each check.]],
         local limit = period + SLACK
         for cpu, since in pairs(expired) do
           if cpu == ev._cpu then
-            check(ev, 'hard lockup', since, limit)
+            printer.check(ev, 'hard lockup', since, limit)
           elseif ev._time - since > limit then
             check_other(ev, cpu, ev._time - since, limit)
           else
@@ -132,13 +141,13 @@ each check.]],
         end
       end,
       lost = function() expired, ran, overdue = {}, {}, {} end,
-      interval = offer,
-      stop = offer,
-      ['timer:hrtimer_expire_entry/function==' .. timer .. '/'] = function(ev)
+      interval = printer.offer,
+      stop = printer.offer,
+      ['timer:hrtimer_expire_entry/function==0x' .. timer .. '/'] = function(ev)
         local cpu = ev._cpu
         expired[cpu] = ev._time
         ran[cpu] = ran[cpu] or ev._time
-        check(ev, 'soft lockup', ran[cpu], period + SLACK)
+        printer.check(ev, 'soft lockup', ran[cpu], period + SLACK)
       end,
       ['sched:sched_switch/next_comm~"migration/*"/'] = function(ev) ran[ev._cpu] = ev._time end,
     }

@@ -10,7 +10,8 @@ set -u
 cd "$(dirname "$0")" || exit 1
 OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest kernel that BPF programs support
 ON_OLD=' bindings/bpf/program bindings/bpf/sample_filter profilers/bpf-kvm_exit runtime/probes/probe '
-LONG=' bindings/run/captures runtime/pull/vm '
+LONG=' bpf/ways/capture runtime/pull/vm '
+CLOCKS=' runtime/pull/vm runtime/clocks/clock_axis runtime/clocks/kvm_ptp ' # nobody may set their clocks: they boot
 NESTED=' runtime/clocks/kvm_ptp ' # they boot a guest of their own
 MODULES=null_blk,kvm_amd,tcrypt,vsock_loopback
 UNAVAILABLE=126
@@ -27,6 +28,7 @@ fi
 kernel=${GUEST_KERNEL:-cloud-amd64} more=()
 [[ $1 != *@old ]] || kernel=$OLD_KERNEL
 [[ $NESTED != *" $1 "* ]] || more=(-n -m "$MODULES,ptp_kvm,virtio_mmio,virtio_console")
+[[ $CLOCKS != *" $1 "* ]] || unset LAB_SHARED
 err=$(mktemp)
 trap 'rm -f "$err"' EXIT
 ./lab.sh -k "$kernel" -m "$MODULES" "${more[@]}" -t 450 "bash tests/guest/${1%@old}_guest.sh" 2>"$err"

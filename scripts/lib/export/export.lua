@@ -8,6 +8,7 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local files = require 'lib.export.file'
 local formats = require 'lib.export.formats'
+local lanes = require 'lib.export.lanes'
 local libc = require 'bindings.base.libc'
 local text = require 'bindings.base.text'
 
@@ -104,11 +105,9 @@ local function target_of(self)
   }
 end
 
---- Returns the export that the options ask for.
 ---@param run Run
----@return Export? export nil without --export
+---@return Export
 function exports.new(run)
-  if not run.opt.export then return end
   local format, path = formats.parse(run.opt.export)
   if not format then failure.usage('%s: %s', run.name, path) end
   return setmetatable({ run = run, format = format, path = path, paired = {}, writers = {},
@@ -119,7 +118,7 @@ end
 --- Creates the exporter.
 function Export:open()
   self.file = files.new(self.path, self.run.progress)
-  self.exporter = require('lib.export.' .. self.format.name).new(target_of(self))
+  self.exporter = self.format.new(target_of(self))
 end
 
 --- Creates the file, just before the first batch.
@@ -212,7 +211,7 @@ function Export:slices(source, stages)
 end
 
 --- Returns what exports slices of a script.
----@param source { by: 'cpu'|'tid'|'key', names: string[], depth?: integer, key_text?: fun(key: integer): string }
+---@param source { by: 'cpu'|'tid'|'key', names: string[], nested?: boolean, key_text?: fun(key: integer): string }
 ---@return fun(kind: integer, key: integer, from: number, to: number) add kind: index in names; in the order of `to`
 function Export:script_slices(source)
   local p, put, n, file = ffi.new 'struct pair', nil, self.n, self.file
@@ -220,7 +219,7 @@ function Export:script_slices(source)
     file = self.file
     put = self.exporter.slice and self.exporter:slice {
       by = source.by,
-      depth = source.depth,
+      depth = source.nested and lanes.NESTED or nil,
       name = function(one) return source.names[one.kind] end,
       key_text = function(key) return source.key_text and source.key_text(tonumber(key)) or tostring(tonumber(key)) end,
     } or false

@@ -36,13 +36,13 @@ local function wall()
 end
 
 ---@param run Run
----@return Serving? serving nil if the options do not ask for it
+---@return Serving
 function serving.new(run)
-  local opt = run.opt
-  if not (opt.prometheus or opt.otlp or opt.serve) then return end
   local self = setmetatable({ reports = 0, puts = 0, said_replaced = {} }, Serving)
   self.metrics = registry.new(run.name, wall)
-  if opt.serve then self.page, self.events_of, self.question = page.new(), {}, ffi.new('char[?]', C.HTTP_QUESTION) end
+  if run.opt.serve then
+    self.page, self.events_of, self.question = page.new(), {}, ffi.new('char[?]', C.HTTP_QUESTION)
+  end
   self:again(run)
   return self
 end
@@ -129,7 +129,7 @@ function Serving:open_page()
   C.http_token(token)
   self.pages = open_server(run, 'serve', token)
   C.session_wake_on(run.session, C.http_server_question_fd(self.pages))
-  set(self.pages, '/', 'text/html; charset=utf-8', require 'lib.serve.page_html')
+  set(self.pages, '/', 'text/html; charset=utf-8', require 'lib.web.files'['page.html'])
   set(self.pages, '/about', 'application/json', ('{"profiler":%s,"host":%s,"version":%s}'):format(text.json(run.name),
     text.json(host_name()), text.json(version)))
   tell(run, 'the page is at http://%s/?token=%s', ffi.string(C.http_server_address(self.pages)), ffi.string(token))

@@ -30,10 +30,8 @@ RowQuery.__index = RowQuery
 
 --- Collects the rows of a run.
 ---@param run Run
----@return RowQuery? query nil without --query, or if the profiler has an option of this name
+---@return RowQuery
 function row_queries.new(run)
-  local own = run.profiler.options
-  if not run.opt.query or own and own.query then return end
   local self = setmetatable({ _profiler = run.name, _run = run, _out = run.out, _session = run.session,
     _sql = run.opt.query, _tables = {}, _list = {}, _declared = {}, _rows = 0, _left_out = 0 }, RowQuery)
   run.out:collect(function(name, names, rows, time) self:_add(name, names, rows, time) end)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
-local LUA_ROOMS = { 'bindings/base', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf', 'bpf/gen',
-  'bindings/select', 'bindings/pairs', 'bindings/options', 'bindings/run', 'bindings/command' }
+local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf',
+  'bpf/gen', 'bindings/select', 'bindings/pairs', 'bindings/options', 'bpf/ways', 'bindings/run', 'bindings/command' }
 local C_FOLDERS = { 'os', 'process', 'clocks', 'formats', 'decode', 'symbols', 'stacks', 'relations', 'probes', 'bpf',
   'recording', 'wire', 'serve', 'push', 'live', 'pull', 'session', 'sql' }
 
@@ -47,6 +47,13 @@ describe('folders', function()
   it('of bindings/ and bpf/ do not use the scripts', function()
     for _, use in ipairs(grep("require *\\(?'[a-z_0-9.]*", 'bindings bpf')) do
       assert.falsy(use.match:match "'lib%.", ('%s: %s'):format(use.file, use.match))
+    end
+  end)
+
+  it('bpf/plan decides without the kernel: it uses no FFI', function()
+    for _, use in ipairs(grep("require *\\(?'[a-z_0-9.]*", 'bpf/plan')) do
+      assert(use.match:match "'bpf%.plan%." or use.match == "require 'bindings.base.nearest",
+        ('%s: %s'):format(use.file, use.match))
     end
   end)
 

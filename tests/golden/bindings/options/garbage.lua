@@ -11,13 +11,14 @@ local LEFT_OUT = { stop = true, bpf = true, write = true }
 
 -- Modules of functions, and the files that define them; without those that write to files or the terminal.
 local MODULES = {
-  calltree = 'scripts/lib/calltree.lua', condition = 'scripts/lib/condition.lua', datasrc = 'scripts/lib/datasrc.lua',
+  calltree = 'scripts/lib/calltree.lua', ['engines.condition'] = 'scripts/lib/engines/condition.lua',
+  datasrc = 'scripts/lib/datasrc.lua',
   detail = 'scripts/lib/detail.lua', fs = 'scripts/lib/fs.lua', glob = 'bindings/base/glob.lua',
-  kcore = 'scripts/lib/kcore.lua', kvm = 'scripts/lib/kvm.lua', latency = 'scripts/lib/latency.lua',
+  ['engines.kcore'] = 'scripts/lib/engines/kcore.lua', kvm = 'scripts/lib/kvm.lua', latency = 'scripts/lib/latency.lua',
   nearest = 'bindings/base/nearest.lua', registers = 'scripts/lib/registers.lua',
-  relation = 'scripts/lib/relation.lua', symbolize = 'bindings/command/symbolize.lua',
+  relation = 'scripts/lib/relation.lua', ['engines.symbolize'] = 'scripts/lib/engines/symbolize.lua',
   table = 'bindings/base/table.lua', text = 'bindings/base/text.lua', units = 'bindings/base/units.lua',
-  usdt = 'bindings/select/usdt.lua', x86store = 'scripts/lib/x86store.lua',
+  usdt = 'bindings/select/usdt.lua', ['engines.x86store'] = 'scripts/lib/engines/x86store.lua',
 }
 
 --- Names of the functions of a table or class that a file defines.
@@ -60,7 +61,7 @@ return {
     }
     local owners = { table = 'tables' }
     for name, path in pairs(MODULES) do
-      things[#things + 1] = { require('lib.' .. name), path, owners[name] or name, dot = true }
+      things[#things + 1] = { require('lib.' .. name), path, owners[name] or name:match '[^.]*$', dot = true }
     end
     for _, thing in ipairs(things) do thing.names = names_in(opt.top .. '/' .. thing[2], thing[3], thing.dot) end
     local functions = { -- that take no self

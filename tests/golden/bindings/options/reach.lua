@@ -31,7 +31,8 @@ return {
       expression = session.expression(event, 'common_pid'), details = details,
       keys = require('lib.intern').new(1, 10), counter = require('lib.counter').new { 'a' },
       stacks = require('lib.stacks').new(session, { 'a' }), calltree = require('lib.calltree').new {},
-      stores = require('lib.stores').new(session, true), symbolizer = require('lib.symbolize').new '/proc/self/exe',
+      stores = require('lib.engines.stores').new(session, true),
+      symbolizer = require('lib.engines.symbolize').new '/proc/self/exe',
       screen = require('lib.screen').new(out, { columns = {} }, { 'a' }),
     }
     local found = require('lib.pairs').new {
@@ -42,7 +43,7 @@ return {
         things.pair, things.second, things.first = p, second, p.first_event
       end,
     }
-    local nested = require('lib.nested').run({ name = 'reach', opt = { impl = 'call', verbose = 0 }, out = out,
+    local nested = require('lib.engines.nested').run({ name = 'reach', opt = { impl = 'call', verbose = 0 }, out = out,
       session = session, events = { functions = { { event, event } }, others = {} } },
       { before = 0, after = 0, hide = 0 })
     things.pairs, things.nested = found, nested

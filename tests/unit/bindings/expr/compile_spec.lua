@@ -311,6 +311,20 @@ describe('expr.compile', function()
   end)
 end)
 
+describe('the help of profscript expr', function()
+  it('explains each function, and only functions that exist', function()
+    local help = require('scripts.profilers.expr').description:match 'Functions:\n(.*)$'
+    local explained, known = {}, {}
+    for line in help:gmatch '[^\n]+' do
+      for name in line:sub(1, 30):gmatch '([%l_]+)%(' do explained[#explained + 1] = name end
+    end
+    for name in pairs(require('bindings.expr.calls').FUNCTIONS) do known[#known + 1] = name end
+    table.sort(explained)
+    table.sort(known)
+    assert.are.same(known, explained)
+  end)
+end)
+
 describe('a hostile record', function()
   it('is not read beyond its end', function()
     local record = event.new { name = 'abc', comm = ('x'):rep(16), words = { nums = 0xffff0000, rel = 0x0010ffff } }

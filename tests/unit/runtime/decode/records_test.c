@@ -98,6 +98,10 @@ static void mappings_of_both_kinds(void **state)
 	assert_true(convert(r, PERF_RECORD_MMAP2, 0, record, sizeof(record), &ev));
 	map = (const void *)ev.raw;
 	assert_string_equal(text(&ev, map->filename), "/new");
+	strcpy((char *)&record[7], "/older/new"); /* Linux 3.12: after device and inode */
+	assert_true(convert(r, PERF_RECORD_MMAP2, 0, record, sizeof(record), &ev));
+	map = (const void *)ev.raw;
+	assert_string_equal(text(&ev, map->filename), "/older/new");
 	records_free(r);
 }
 

@@ -266,12 +266,45 @@ static void test_live_pipe(void **state)
 	free(file.at);
 }
 
+static void notice_is(struct bytes *b, const char *text)
+{
+	struct source *s = open_fd(file_of(b->at, b->size));
+
+	assert_string_equal(s->notice.text, text);
+	assert_int_equal(s->is_urgent, *text != 0);
+	s->ops->free(s);
+	free(b->at);
+}
+
+/* A trace by the hardware is named, in files and pipes, and the rest is read. */
+static void test_traces(void **state)
+{
+	enum { AUXTRACE_INFO = 70 };
+	uint64_t info[] = {(uint64_t)16 << 48 | AUXTRACE_INFO, 1};
+	struct bytes file = new_file(), pipe;
+
+	(void)state;
+	add(&file, info, sizeof(info));
+	add_record(&file, PERF_RECORD_SAMPLE, 1);
+	pipe = as_pipe(&file);
+	notice_is(&pipe, "FILE: the Intel PT trace in it is not decoded; only its other events are "
+			 "read");
+	info[1] = 99;
+	memcpy(file.at + file.size - 16 - sizeof(info), info, sizeof(info));
+	notice_is(&file, "FILE: the hardware trace in it is not decoded; only its other events are "
+			 "read");
+	file = new_file();
+	add_record(&file, PERF_RECORD_SAMPLE, 1);
+	notice_is(&file, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden),		 cmocka_unit_test(test_names_formats_clock),
 		cmocka_unit_test(test_pipe_equals_file), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_backwards),	 cmocka_unit_test(test_live_pipe),
+		cmocka_unit_test(test_traces),
 	};
 
 	return cmocka_run_group_tests_name("recording", tests, NULL, NULL);

@@ -393,6 +393,58 @@ static void later_modules(void **state)
 	unlink(modules);
 }
 
+static void map_module(struct fixture *f, uint64_t addr, const char *path)
+{
+	struct {
+		uint32_t pid, tid;
+		uint64_t addr, len, offset;
+		char path[64];
+	} r = {UINT32_MAX, 0, addr, 0x1000, 0, ""};
+
+	snprintf(r.path, sizeof(r.path), "%s", path);
+	maps_record(f->maps, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, &r, sizeof(r), 0);
+}
+
+static const char *dso_of(struct fixture *f, uint64_t addr)
+{
+	struct frame frame;
+
+	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(addr)), 0, &frame));
+	return frame.dso;
+}
+
+/* Those that a recording lists. */
+static void recorded_modules(void **state)
+{
+	struct fixture *f = *state;
+
+	map_module(f, 0xffffffffa0000000, "/lib/modules/6.1.0/kernel/net/snd-pcm.ko.xz");
+	map_module(f, 0xffffffffa0001000, "[x_tables]");
+	map_module(f, 0xffffffffa0002000, "[kernel.kallsyms]_text");
+	map_module(f, 0xffffffffa0003000, "/boot/vmlinux");
+	assert_string_equal(dso_of(f, 0xffffffffa0000fff), "[snd_pcm]");
+	assert_string_equal(dso_of(f, 0xffffffffa0001000), "[x_tables]");
+	assert_string_equal(dso_of(f, 0xffffffffa0002000), "[kernel.kallsyms]");
+	assert_string_equal(dso_of(f, 0xffffffffa0003000), "[kernel.kallsyms]");
+	assert_string_equal(dso_of(f, 0xffffffffc0000004), "[mod]");
+}
+
+/* Addresses of a 32-bit machine: modules may be below the kernel. */
+static void recorded_on_32_bits(void **state)
+{
+	struct fixture *f = *state;
+	struct frame frame;
+
+	assert_null(dso_of(f, 0x80008200));
+	stacks_start_kernel(f->stacks, 0x80008200);
+	map_module(f, 0x7f006000, "/lib/modules/3.4.0/kernel/net/wireless/cfg80211.ko");
+	assert_string_equal(dso_of(f, 0x80008201), "[kernel.kallsyms]");
+	assert_string_equal(dso_of(f, 0x7f006008), "[cfg80211]");
+	assert_null(dso_of(f, 0x7f007000));
+	assert_true(stacks_frame(f->stacks, intern(f, CHAIN(USER, 0x90000000)), 0, &frame));
+	assert_false(frame.in_kernel);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +459,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(later_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(hidden_addresses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(moved_kernel, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(recorded_modules, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(recorded_on_32_bits, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("stacks", tests, NULL, NULL);

@@ -1,0 +1,112 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+local oneliner = require 'lib.engines.oneliner'
+
+--- The columns and names of the tables that a program prints.
+local function tables_of(program)
+  local list = {}
+  program:print {
+    format = 'json',
+    table = function(_, spec)
+      local names = { spec.name }
+      for _, column in ipairs(spec.columns) do names[#names + 1] = column.name end
+      list[#list + 1] = table.concat(names, ' ')
+    end,
+  }
+  return list
+end
+
+describe('oneliner.compile', function()
+  it('makes each call an aggregation of its own', function()
+    local program = oneliner.compile 'count(ev._comm) if ev.ret < 0 then count(ev.ret) end'
+    assert.equal('count_1(ev._comm) if ev.ret < 0 then count_2(ev.ret) end', program.source)
+    local chunk = setfenv(assert(loadstring(program.source)), setmetatable({ ev = { _comm = 'sh', ret = -2 } },
+      { __index = program.env }))
+    for _ = 1, 3 do chunk() end
+    local rows = {}
+    program:print { format = 'json', table = function(_, _, r) rows[#rows + 1] = r[1] end }
+    assert.same({ { comm = 'sh', count = 3 }, { ret = -2, count = 3 } }, rows)
+    program:clear()
+    rows = {}
+    program:print { format = 'json', table = function(_, _, r) rows[#rows + 1] = r[1] end }
+    assert.same({}, rows)
+  end)
+
+  it('names the columns after the expressions', function()
+    local program = oneliner.compile [[
+      quantiles(ev.bytes / 1024, ev:filename(), ev.count, math.floor(ev._time / 1e9))
+      sum(ev.len, ev.sum, ev.pid, ev._pid)
+      count()
+    ]]
+    assert.same({
+      'quantiles(ev.bytes / 1024, ev:filename(), ev.count, math.floor(ev._time / 1e9))'
+        .. ' filename ev.count math.floor(ev._time / 1e9) count total min p50 p95 p99 max',
+      'sum(ev.len, ev.sum, ev.pid, ev._pid) ev.sum pid ev._pid sum',
+      'count() count',
+    }, tables_of(program))
+  end)
+
+  it('ignores other calls', function()
+    for _, source in ipairs {
+      'x.count(1)', 'x:count(1)', "print('count(1)')",
+      'print "say \\"count(1)"', '-- count(1)', '--[[ count(1)\n]] f()',
+      '[==[ count(1) ]] ]==]',
+      'counts(1)', 'local function count(a) end', 'local sum = 3', 'discount(1)',
+    } do
+      assert.equal(source, oneliner.compile(source).source)
+    end
+  end)
+
+  it('finds arguments with brackets, strings and comments in them', function()
+    local program = oneliner.compile "count(t[f(1, 2)], ('a,)'):rep(2), {1, 2} --[[, ]])"
+    assert.equal("count_1(t[f(1, 2)], ('a,)'):rep(2), {1, 2} --[[, ]])", program.source)
+    assert.equal(" t[f(1, 2)] ('a,)'):rep(2) {1, 2} --[[, ]] count", tables_of(program)[1]:match '%]%]%)(.*)')
+  end)
+
+  it('says which call is wrong', function()
+    local cases = {
+      ['count(1, 2, 3, 4, 5)'] = 'line 1: count takes 0 to 4 arguments',
+      ['\nsum()'] = 'line 2: sum takes 1 to 5 arguments',
+      ['hist(1'] = "line 1: the '(' after hist is not closed",
+    }
+    for source, message in pairs(cases) do
+      local program, why = oneliner.compile(source)
+      assert.is_nil(program)
+      assert.equal(message, why)
+    end
+  end)
+
+  describe('as data', function()
+    --- What a program lets the kernel count; nil if it must run for each event.
+    local function counted(source)
+      local program, got = assert(oneliner.compile(source)), nil
+      local session = { tally = function() return { add = function(_, _, settings) got = settings end } end }
+      program:count(session, { name = 'a:b' }, function() end)
+      return got and { got.filter or '', unpack(got.key) } or nil, got
+    end
+
+    it('is one call with fields', function()
+      assert.same({ '', 'ret', '_comm' }, counted 'count(ev.ret, ev._comm)')
+      assert.same({ '', { constant = 'a:b' } }, counted ' count( ev._event ) ; ')
+      local _, settings = counted 'sum(ev.ret, ev.id)'
+      assert.equal('ret', settings.sums[1].value)
+      _, settings = counted 'hist(ev.ret)'
+      assert.equal('ret', settings.hist.value)
+    end)
+
+    it('has a condition of comparisons', function()
+      assert.same({ 'id == 59' }, counted 'if ev.id == 59 then count() end')
+      assert.same({ '(s64)ret < -1 && !(comm != "a b" || (s64)x >= (s64)y)', 'id' },
+        counted "if ev.ret < -1 and not (ev.comm ~= 'a b' or ev.x >= ev.y) then count(ev.id) end")
+    end)
+
+    it('is nothing else', function()
+      for _, source in ipairs {
+        'count(ev.id) count(ev.id)', 'count(ev.id + 1)', 'count(ev:name())', 'count(stack)', 'sum(1, ev.id)',
+        'if ev.id then count() end', 'if f(ev.id) == 1 then count() end', 'local a = count(ev.id)',
+        'if ev.id == 1 then count() else count(1) end', 'for i = 1, 2 do count(ev.id) end', 'count(x.id)',
+      } do
+        assert.is_nil(counted(source), source)
+      end
+    end)
+  end)
+end)
