@@ -33,6 +33,12 @@ for option in '--prio 0-99' '--sched-policy 1'; do
 	is "$option: the need and the reason" '[p["facts"]["run"]["needs"]["perf_samples"], p["routes"][0]["why"][0]["reason"]]' \
 		"['${option% *}', '${option% *}']" trace -e raw_syscalls:sys_enter,cpu-clock $option
 done
+is 'what cannot be generated is a fact' 'list(p["facts"]["refusals"].values()) + [p["routes"][0]["way"]]' \
+	"['line 1: a key may be a fraction', 'capture']" exec -e raw_syscalls:sys_enter 'count(ev.id / 3)'
+if command -v setpriv >/dev/null && [ "$(id -u)" -eq 0 ]; then
+	setpriv --bounding-set=-bpf,-perfmon,-sys_admin "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --dry-run -v >"$TMP/out" 2>&1
+	expect_line 'without privileges' 'through perf: .*Operation not permitted \(needs root or CAP_BPF and' "$TMP/out"
+fi
 for args in 'exec -e raw_syscalls:sys_enter count()' 'trace -e raw_syscalls:sys_enter' syscalls 'syscalls --than 1ms'; do
 	# shellcheck disable=SC2086 # several words
 	for command in "$args --dry-run" "explain $args"; do "$PROFSCRIPT" $command --json; done >"$TMP/out"
