@@ -24,13 +24,13 @@ plan() {
 is() { check "$1" test "$(plan "$2" "${@:4}")" = "$3"; }
 is 'a route for each event' '[r["event"] for r in p["routes"]]' "['raw_syscalls:sys_enter', 'cpu-clock']" \
 	trace -e raw_syscalls:sys_enter,cpu-clock
-is 'perf: the way, and what was better' '[(r["way"], r["by"], r["why"][0]["way"]) for r in p["routes"]]' \
+is 'perf: the way, and what was better' '[(r["way"], r["by"], r["why"][-1]["way"]) for r in p["routes"]]' \
 	"[('sample', 'perf', 'capture')]" trace -e raw_syscalls:sys_enter --capture perf
 is 'what it costs the task' '[r["cost"] for r in p["routes"]]' '[557, None]' trace -e raw_syscalls:sys_enter,cpu-clock \
 	--capture perf
 for option in '--prio 0-99' '--sched-policy 1'; do
 	# shellcheck disable=SC2086 # two words
-	is "$option: the need and the reason" '[p["facts"]["run"]["needs"]["perf_samples"], p["routes"][0]["why"][0]["reason"]]' \
+	is "$option: the need and the reason" '[p["facts"]["run"]["needs"]["perf_samples"], p["routes"][0]["why"][-1]["reason"]]' \
 		"['${option% *}', '${option% *}']" trace -e raw_syscalls:sys_enter,cpu-clock $option
 done
 is 'what cannot be generated is a fact' 'list(p["facts"]["refusals"].values()) + [p["routes"][0]["way"]]' \
