@@ -141,7 +141,7 @@ demo: deps ## three seconds of live tracing (as root), or of a recording where t
 	$(SUBMAKE) ASAN= all $(WORKLOADS)
 	@tests/demo.sh
 
-test: DEPS += bpftool qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3 \
+test: DEPS += bpftool strace qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3 \
 	libtraceevent1-plugin protobuf-compiler python3-jsonschema python3-prometheus-client sqlite3
 test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
 	$(SUBMAKE) ASAN= programs
@@ -186,7 +186,7 @@ man: all ## the manual pages and the shell's completion, into build/share
 
 install: man ## into PREFIX (/usr/local), under DESTDIR
 	install -Dm755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/profscript'
-	@set -e; for f in $(wildcard scripts/*/*.lua scripts/*/*.bpf.c scripts/lib/*/*.lua examples/*.lua); do \
+	@set -e; for f in $(shell find scripts -name '*.lua' -o -name '*.bpf.c') $(wildcard examples/*.lua); do \
 		install -Dm644 $$f '$(DESTDIR)$(datadir)'/$$f; done
 	@cd build && find share -type f -exec install -Dm644 '{}' '$(DESTDIR)$(PREFIX)/{}' ';'
 

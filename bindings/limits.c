@@ -2,6 +2,7 @@
 #include "limits.h"
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,27 +14,35 @@
 /* For signal handlers and the allocator. */
 static lua_State *main_state;
 
-/* If a script or a library function that it called is running, pushes "FILE:LINE" and returns true.
- * Code of the host is not interrupted: it always returns. */
-static bool push_place(lua_State *L)
+/* If a script or a library function that it called is running, describes the script's line and
+ * returns true. Code of the host is not interrupted: then it always returns false. */
+static bool find_place(lua_State *L, lua_Debug *ar)
 {
-	lua_Debug ar;
 	bool is_script;
 
 	lua_getfield(L, LUA_REGISTRYINDEX, "profscript.scripts");
-	for (int level = 0; lua_istable(L, -1) && lua_getstack(L, level, &ar); level++) {
-		lua_getinfo(L, "Sl", &ar);
-		lua_getfield(L, -1, ar.source);
+	for (int level = 0; lua_istable(L, -1) && lua_getstack(L, level, ar); level++) {
+		lua_getinfo(L, "Sl", ar);
+		lua_getfield(L, -1, ar->source);
 		is_script = !lua_isnil(L, -1);
 		lua_pop(L, 1);
-		if (is_script) {
-			lua_pushfstring(L, "%s:%d", ar.short_src, ar.currentline);
+		if (is_script)
 			return true;
-		}
-		if (!strncmp(ar.source, "@bindings/", 10))
+		if (!strncmp(ar->source, "@bindings/", 10))
 			break;
 	}
 	return false;
+}
+
+/* Pushes "FILE:LINE" of the script that runs. */
+static bool push_place(lua_State *L)
+{
+	lua_Debug ar;
+
+	if (!find_place(L, &ar))
+		return false;
+	lua_pushfstring(L, "%s:%d", ar.short_src, ar.currentline);
+	return true;
 }
 
 /* Runs at the next instruction after interrupt(). If no script is running, the watchdog tries
@@ -157,6 +166,7 @@ static struct {
 	const char *place;
 } code[MAX_CODE];
 static volatile uint32_t n_code;
+static const char *volatile latest_place;
 
 void limits_add_code(uintptr_t from, uint32_t size, const char *place)
 {
@@ -166,6 +176,36 @@ void limits_add_code(uintptr_t from, uint32_t size, const char *place)
 	code[n_code].size = size;
 	code[n_code].place = place;
 	n_code++;
+}
+
+void limits_latest_code(const char *place)
+{
+	latest_place = place;
+}
+
+/* LuaJIT writes the message in pieces, of which the last one is a line feed. */
+static ssize_t write_but_hushed(void *data, const char *text, size_t size)
+{
+	static const char message[] = "VM handler failed: ";
+	static bool is_hushed;
+
+	(void)data;
+	is_hushed = is_hushed || !strncmp(text, message, sizeof(message) - 1);
+	if (!is_hushed)
+		return write(STDERR_FILENO, text, size);
+	is_hushed = text[size - 1] != '\n';
+	return (ssize_t)size;
+}
+
+void limits_hush(void)
+{
+	cookie_io_functions_t functions = {.write = write_but_hushed};
+	FILE *file = fopencookie(NULL, "w", functions);
+
+	if (!file)
+		return;
+	setvbuf(file, NULL, _IONBF, 0);
+	stderr = file;
 }
 
 void limits_forget_code(void)
@@ -178,7 +218,7 @@ static const char *place_of(uintptr_t pc)
 	for (uint32_t i = 0; i < n_code; i++)
 		if (pc - code[i].from < code[i].size)
 			return code[i].place;
-	return NULL;
+	return latest_place;
 }
 
 static bool say(const char *text)
@@ -186,19 +226,49 @@ static bool say(const char *text)
 	return write(STDERR_FILENO, text, strlen(text)) >= 0;
 }
 
-static void give_up(int number, uintptr_t pc)
+/* The signal of which the process dies, after a message; 0: none. */
+static volatile sig_atomic_t last_signal;
+
+static void die(const char *place)
 {
-	const char *place = place_of(pc);
 	bool said = say("profscript: ") && (!place || (say(place) && say(": "))) &&
 		    say("the script does not return; terminated without results\n");
 
-	if (!said)
-		number = 0;
-	quit_clean();
-	if (!number)
+	if (!said || !last_signal)
 		_exit(1);
-	signal(number, SIG_DFL);
-	raise(number); /* blocked until the handler returns */
+	signal(last_signal, SIG_DFL);
+	raise(last_signal); /* blocked until the handler returns */
+}
+
+static void die_placeless(int number)
+{
+	(void)number;
+	say("profscript: the script does not return; terminated without results\n");
+	_exit(last_signal ? 128 + last_signal : 1);
+}
+
+/* The line from which the script called the function of Lua that runs, in the interpreter. Nothing
+ * says that Lua's stack can be read at this moment. */
+static const char *calling_place(void)
+{
+	static char text[LUA_IDSIZE + 16];
+	struct sigaction action = {.sa_handler = die_placeless, .sa_flags = SA_NODEFER};
+	lua_Debug ar;
+
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGBUS, &action, NULL);
+	if (!lua_getstack(main_state, 0, &ar) || !lua_getinfo(main_state, "S", &ar) ||
+	    *ar.what != 'C' || !find_place(main_state, &ar))
+		return NULL;
+	snprintf(text, sizeof(text), "%s:%d", ar.short_src, ar.currentline);
+	return text;
+}
+
+static void give_up(int number, uintptr_t pc)
+{
+	last_signal = number;
+	quit_clean();
+	die(pc ? place_of(pc) : number ? NULL : calling_place());
 }
 
 void limits_install(struct lua_State *L)

@@ -20,6 +20,11 @@ uint64_t limits_refused_memory(void);
  * message about code that does not return. place: "FILE:LINE", kept by the caller. Beyond 8000
  * pieces of code the line is unknown. */
 void limits_add_code(uintptr_t code, uint32_t size, const char *place);
+/* The same for code that is being made. place may be NULL: unknown. */
+void limits_latest_code(const char *place);
+/* LuaJIT does not print any more that a listener of its compiler failed, which a script that fills
+ * the stack causes. */
+void limits_hush(void);
 /* Forgets all compiled code. */
 void limits_forget_code(void);
 /* Returns whether little of the C stack is left: Lua functions that call each other through C each

@@ -18,7 +18,7 @@ annotations.PARTS = {
     { 'EventField' } },
   { file = 'bindings/view/sampling.lua', { 'EventParameters' } },
   { title = 'Counts', file = 'bindings/run/counts.lua', { 'Counts', 'Counts', 'counts:' }, { 'CountSettings' } },
-  { title = 'Tallies', file = 'bindings/run/tally.lua', { 'Tally', 'Tally', 'tally:' }, { 'TallySettings' } },
+  { title = 'Tallies', file = 'bpf/ways/count.lua', { 'Tally', 'Tally', 'tally:' }, { 'TallySettings' } },
   { title = 'Flight recorders', file = 'bindings/run/recorder.lua', { 'Recorder', 'Recorder', 'recorder:' },
     { 'RecorderSettings' }, { 'DumpSettings' }, { 'Dump' } },
   { title = 'Slots', file = 'bindings/run/slots.lua', { 'Slots', 'Slots', 'slots:' } },

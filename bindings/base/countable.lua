@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Countables: classes of the library whose method `add` can be replaced by counting in the kernel, or `start` and
---- `finish` by pairing. The module of the class says how. bindings/run/handler_plans.lua uses it for handlers that do
+--- `finish` by pairing. The module of the class says how. bpf/ways/handler.lua uses it for handlers that do
 --- nothing else.
 local ffi = require 'ffi'
 

@@ -55,6 +55,8 @@ local function innermost(message)
   return message
 end
 
+local MAX_LEVELS = 200 -- of a stack that are looked at: to find a level takes longer the deeper it is
+
 --- Puts the script's file and line in front of a message. An error raised in a function that the script called, such
 --- as for an invalid argument, is reported at that call. The path is in full, where Lua shortens it to "...".
 ---@param message string
@@ -69,7 +71,7 @@ local function with_place(message, is_placeless)
   end
   local sources, script, script_line, level = {}, nil, nil, 3
   local info = debug.getinfo(level, 'Sl')
-  while info do
+  while info and level < MAX_LEVELS do
     sources[info.short_src] = info.source
     if not script and scripts[info.source] then script, script_line = scripts[info.source], info.currentline end
     level = level + 1

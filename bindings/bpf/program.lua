@@ -283,7 +283,7 @@ function Bpf:events(name, struct)
     list = list, print_fmt = print_format(list),
     view_key = ('%s:%s:%s'):format(object.name, name, tostring(object)), system = 'bpf',
   }
-  local event = self._owner.set:add('bpf:' .. name, request, nil, 0)
+  local event = self._owner.set:add('bpf:' .. name, request)
   local tid_at = offset_of(event.fields, 'tid', 4)
   local pid_at = offset_of(event.fields, 'pid', 4)
   local has_lost, lost = pcall(object.variable, object, name .. '_lost', { '.bss' })

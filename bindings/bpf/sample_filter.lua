@@ -55,6 +55,7 @@ end
 ---@param opt table parsed options
 ---@param list Event[]
 ---@param own? table options that the profiler declares itself and may use in its own way
+---@return BpfObject? object must be kept until the events are closed
 function sample_filter.apply(name, opt, list, own)
   local given, constants = {}, {}
   for _, option in ipairs(ORDER) do
@@ -83,9 +84,8 @@ function sample_filter.apply(name, opt, list, own)
   local object = open(given)
   object:set_constants(constants)
   object:load()
-  for _, event in ipairs(filtered) do
-    event.request.program, event.program_of = object:program_fd 'filter', object -- keeps the object alive
-  end
+  for _, event in ipairs(filtered) do event.request.program = object:program_fd 'filter' end
+  return object
 end
 
 --- Returns the reason why a built-in program cannot be loaded on this machine, nil if it can.

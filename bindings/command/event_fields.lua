@@ -65,7 +65,7 @@ end
 local function look_up(session, opt, texts, settings)
   local nobody, found, list = { name = settings.name, profiler = {} }, scripts.new(sys, arg.data_dir), {}
   local set = instance.new(runs.new(session, nobody, opt, {}, found), nobody, opt).set
-  for i, text in ipairs(texts) do set:select(text, i) end
+  for _, text in ipairs(texts) do set:select(text) end
   if #set.list > (settings.max or math.huge) then
     failure.usage('%s: %d events are too many for one script: select at most %d', settings.name, #set.list,
       settings.max)

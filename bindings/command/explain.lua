@@ -252,7 +252,7 @@ local function look_up(session, script, scripts, opt)
   local run = runs.new(session, script or anything, opt, {}, scripts)
   local set = instance.new(run, script or anything, opt).set
   local found, given = {}, explain.given(script and script.spec or options.explain_spec, opt)
-  for i, one in ipairs(given) do set:select(one.text, i) end
+  for _, one in ipairs(given) do set:select(one.text) end
   for i, event in ipairs(set.list) do
     local tp = event.tracepoint
     found[i] = { event = event, print_fmt = event.print_fmt or tp and ffi.string(C.tracepoint_print_fmt(tp)) }

@@ -3,6 +3,7 @@
 --- built here.
 local nearest = require 'bindings.base.nearest'
 local needs = require 'bpf.plan.needs'
+local plugins = require 'bindings.options.plugins'
 local value_types = require 'bindings.options.types'
 
 local types = value_types.types
@@ -142,23 +143,12 @@ local COMMON = {
     needs = { 'each_event', 'both_switches' } },
   { group = 'run', name = 'duration', type = 'duration', argument = 'T', unit = 's', min = 1e6,
     help = 'stop after this time', needs = { 'whole_run' } },
-  { group = 'run', name = 'watch', type = 'flag', always = true,
-    help = 'reload the script when its file changes, and keep what it has put into session.state()',
-    needs = { 'each_event', 'whole_run' } },
-  { group = 'run', name = 'usage_self', type = 'duration', unit = 'ms', min = 1e6,
-    help = "print profscript's own CPU and memory usage at this interval", needs = { 'whole_run' } },
-  { group = 'run', name = 'perfeval_cpus', type = 'cpus',
-    help = 'at each -i, print the events per second of these CPUs',
-    needs = { 'perf_samples', 'both_switches', 'samples', 'idle_if_counted', 'whole_run' } },
-  { group = 'run', name = 'perfeval_pids', type = 'ids',
-    help = 'at each -i, print the events per second of the threads of these processes',
-    needs = { 'perf_samples', 'both_switches', 'samples', 'idle_if_counted', 'whole_run' } },
-  { group = 'run', name = 'sampling_limit', type = 'integer', min = 1,
-    help = 'stop if --perfeval-* counts more than N events per second for each CPU or thread with events',
-    needs = { 'each_event', 'both_switches', 'samples', 'idle_if_counted', 'whole_run' } },
+  { group = 'run', name = 'watch', type = 'flag', always = true, needs = { 'reload', 'whole_run' },
+    help = 'reload the script when its file changes, and keep what it has put into session.state()' },
   { group = 'run', name = 'allow_exec', type = 'flag', always = true,
     help = 'let exec= and other expressions call system()', needs = { 'whole_run' } },
-  { group = 'run', name = 'dry_run', type = 'flag', always = true, help = 'print what would be opened and exit',
+  { group = 'run', name = 'dry_run', type = 'enum', values = { 'plan', 'code' }, optional_value = 'plan',
+    argument = 'code', help = 'print what would be opened and exit; code: with the generated loops and BPF programs',
     needs = { 'whole_run' } },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE',
     help = 'read a recording (- is stdin), or what PORT, HOST:PORT, unix:PATH or vsock:CID:PORT sends',
@@ -166,40 +156,15 @@ local COMMON = {
   { group = 'run', name = 'remote_slack', type = 'duration', unit = 'ms', min = 1e6,
     help = 'with pull=, wait at most this long for a silent sender before other events go on',
     needs = { 'whole_run' } },
-  { group = 'run', name = 'push', type = 'words', argument = 'ADDR',
-    help = 'send all events to PORT, HOST:PORT, unix:PATH, vsock:PORT, a file or -, instead of analyzing them',
-    needs = { 'each_event', 'perf_samples', 'both_switches', 'whole_run' } },
-  { group = 'run', name = 'record', type = 'string', argument = 'FILE',
-    help = 'also write all events to FILE, which perf and --input read',
-    needs = { 'each_event', 'perf_samples', 'both_switches', 'whole_run' } },
-  { group = 'run', name = 'secret', type = 'string', argument = 'FILE',
-    help = 'other hosts must know the secret in FILE (or in PROFSCRIPT_SECRET) to receive events',
-    needs = { 'whole_run' } },
   { group = 'run', name = 'output', short = 'o', type = 'string', argument = 'FILE',
     help = 'append the output to FILE, in text format also the warnings; SIGUSR1 reopens FILE',
     needs = { 'whole_run' } },
-  { group = 'run', name = 'export', type = 'string', argument = 'FILE',
-    help = 'also write the events, pairs and stacks to FILE for another program, in the format of its suffix or of '
-      .. 'FORMAT:FILE: perfetto, chrome, firefox, speedscope, pprof, folded, html',
-    needs = { 'each_event', 'whole_run' } },
-  { group = 'run', name = 'prometheus', type = 'string', argument = '[ADDR:]PORT',
-    help = 'serve what the reports say as metrics at http://127.0.0.1:PORT/metrics while the profiler runs',
-    needs = { 'event_counts', 'whole_run' } },
-  { group = 'run', name = 'otlp', type = 'string', argument = 'URL',
-    help = 'send the same metrics to an OpenTelemetry collector, such as http://localhost:4318',
-    needs = { 'event_counts', 'whole_run' } },
-  { group = 'run', name = 'serve', type = 'string', argument = '[ADDR:]PORT',
-    help = 'show the reports on a page for browsers while the profiler runs, at http://127.0.0.1:PORT',
-    needs = { 'event_counts', 'whole_run' } },
   { group = 'run', name = 'format', type = 'enum', values = { 'text', 'json', 'csv' }, default = 'text',
     help = 'output format', needs = { 'whole_run' } },
   { group = 'run', name = 'json', type = 'flag', always = true, stands_for = 'format=json',
     help = 'same as --format json', needs = { 'whole_run' } },
   { group = 'run', name = 'csv', type = 'flag', always = true, stands_for = 'format=csv',
     help = 'same as --format csv', needs = { 'whole_run' } },
-  { group = 'run', name = 'query', type = 'string', argument = 'SQL',
-    help = 'print the results of SELECT statements on the rows of each report instead of these; the columns are those '
-      .. 'of --csv', needs = { 'whole_run' } },
   { group = 'run', name = 'raw_fields', type = 'flag', always = true,
     help = 'print events as the kernel does, without the plugins of libtraceevent', needs = { 'whole_run' } },
   { group = 'run', name = 'tsc', type = 'flag', always = true,
@@ -240,6 +205,7 @@ local COMMON = {
   { group = 'verbosity', name = 'help', short = 'h', type = 'flag', always = true, help = 'print this help',
     needs = { 'whole_run' } },
 }
+plugins.add_options(COMMON)
 declarations.common = COMMON
 local common_by_name = {}
 for _, option in ipairs(COMMON) do

@@ -1,30 +1,66 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Finds what goes along with a run by its place: each file in scripts/lib/followers/ returns a table. The files are
---- read at the start of every run, so they are small: what does the work is a module that `new` loads.
+--- Finds plug-ins by their place: the files of a folder in scripts/lib/, in the order of their names.
+---
+--- Those in followers/ go along with a run. They are read at the start of every command, so they are small: what does
+--- the work is a module that `new` loads.
 local sys = require 'bindings.base.sys'
 
 local plugins = {}
 
 ---@class Plugin
 ---@field name? string that of the file, set here
+---@field options? opt.Option[] see bindings/options/declare.lua
+---@field after? string the common option that these follow in help
 ---@field new fun(run: Run): Follower? creates the follower; nil if the options do not ask for it
 
-local FOLDER, ROOM = arg.data_dir .. '/scripts/lib/followers', 'lib.followers.'
-local list
+local followers
 
---- Returns all of them, in the order of their names.
+--- Returns the names of the modules in a folder.
+---@param folder string in scripts/lib/
+---@return string[]
+function plugins.names(folder)
+  local names = {}
+  for _, file in ipairs(sys.readdir(('%s/scripts/lib/%s'):format(arg.data_dir, folder)) or {}) do
+    names[#names + 1] = file:match '^([%l_]+)%.lua$'
+  end
+  table.sort(names)
+  return names
+end
+
+--- Returns the followers.
 ---@return Plugin[]
 function plugins.list()
-  if list then return list end
-  local names = {}
-  for _, file in ipairs(sys.readdir(FOLDER) or {}) do names[#names + 1] = file:match '^([%l_]+)%.lua$' end
-  table.sort(names)
-  list = {}
-  for i, name in ipairs(names) do
-    list[i] = require(ROOM .. name)
-    list[i].name = name
+  if followers then return followers end
+  followers = {}
+  for i, name in ipairs(plugins.names 'followers') do
+    followers[i] = require(('lib.followers.%s'):format(name))
+    followers[i].name = name
   end
-  return list
+  return followers
+end
+
+--- Adds the options of the followers to the common ones, each at its place.
+---@param options opt.Option[]
+function plugins.add_options(options)
+  local waiting = {}
+  local function place(plugin)
+    for at, option in ipairs(options) do
+      if option.name == plugin.after then
+        for i, own in ipairs(plugin.options) do table.insert(options, at + i, own) end
+        return
+      end
+    end
+    waiting[#waiting + 1] = plugin -- its options follow those of another follower
+  end
+  for _, plugin in ipairs(plugins.list()) do
+    if plugin.options then place(plugin) end
+  end
+  while #waiting > 0 do
+    local last = waiting
+    waiting = {}
+    for _, plugin in ipairs(last) do place(plugin) end
+    assert(#waiting < #last, 'a follower has its options after one that does not exist')
+  end
 end
 
 return plugins

@@ -16,8 +16,6 @@ local doubts = require 'bindings.pairs.doubts'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local in_kernel = require 'bindings.pairs.in_kernel'
-local outliers = require 'bindings.pairs.outliers'
 local pair_keys = require 'bindings.pairs.keys'
 local pair_rows = require 'bindings.pairs.rows'
 local kept_events = require 'bindings.pairs.kept_events'
@@ -129,6 +127,15 @@ local function with_real_events(config)
   return own
 end
 
+--- Returns whether a pair is one that the script looks at.
+---@param config PairsConfig
+---@return fun(ns: number): boolean
+local function outlier_test(config)
+  local longest, shortest = config.than or math.huge, config.lower or -1
+  if not config.than and not config.lower then longest = -1 end
+  return function(ns) return ns > longest or ns < shortest end
+end
+
 local public -- creates the facade of a feed
 
 --- Creates a matcher.
@@ -157,7 +164,7 @@ function pairs_.new(config)
   end
   config = with_real_events(config)
   for _, one in ipairs(config.ends or {}) do
-    if one.awake then public_event.real(one.awake).is_derived = true end
+    if one.awake then public_event.real(one.awake):derive() end
   end
   local feed = setmetatable({ config = config, wants = {} }, Feed)
   for _, stage in ipairs(config.stages) do
@@ -180,8 +187,7 @@ end
 ---@param gate? Instance the source whose condition this is
 ---@package
 function Feed:offer(run, gate)
-  self.taker = in_kernel.new(self.config, gate)
-  run.in_kernel:offer(self.taker)
+  self.taker = run.in_kernel:offer_pairs(self.config, gate)
 end
 
 local function ignore() end
@@ -302,7 +308,7 @@ function Feed:open(run, is_gate)
     value = config.value,
   }, config.stages)
   self.keep_pairs = run.serving and not is_gate and run.serving:keep_pairs(config.stages, key_text)
-  self.is_wanted = outliers.test(config)
+  self.is_wanted = outlier_test(config)
   self.add_row = config.rows and pair_rows.adder(config.rows, config, self.expression_env)
 end
 

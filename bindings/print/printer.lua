@@ -112,7 +112,7 @@ end
 --- Returns a function(e) that returns whether it is unknown if interrupts were disabled at an event: a program has
 --- written it, and a task wakes up itself outside of interrupts.
 local function irqs_are_unknown(event)
-  if not event.has_unsure_flags then return function() return false end end
+  if not event.route.has_unsure_flags then return function() return false end end
   local int, pid = ffi.typeof 'const int32_t *', event.fields.pid.offset
   local interrupts = trace_flags.HARDIRQ + trace_flags.NMI
   return function(e)
@@ -190,7 +190,7 @@ function Printer:line_printer(event)
   local floor = math.floor
   local has_flags = not event.is_task_event and event.request.perf_event == 0 and event.request.is_output == 0
     and event.request.record == 0
-  local knows_flags = has_flags and not event.has_no_flags
+  local knows_flags = has_flags and not event.route.has_no_flags
   local has_column, is_unsure = has_flags or not event.owner.describe, irqs_are_unknown(event)
   local put_time, wall_sec, wall_nsec = self.run.axis.put, self.wall_sec, self.wall_nsec
   local mark = event.machine and ' G' or '  ' -- as perf-prof marks the events of guests

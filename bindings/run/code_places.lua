@@ -9,7 +9,10 @@ local C = ffi.C
 local code_places = {}
 
 local texts = {} -- "FILE:LINE", kept for C
-local line_of -- of the trace that is being recorded
+local functions = setmetatable({}, { __mode = 'k' }) -- where their instructions are from; false: not a script's
+local latest -- the number of the trace that is recorded, or was recorded last
+local latest_place -- of its last instruction that is a script's
+local known = {} -- traces that C knows, by number
 
 --- Returns "FILE:LINE" of an instruction of a script; nil for other code.
 local function script_line(func, pc)
@@ -21,21 +24,54 @@ local function script_line(func, pc)
   return texts[text]
 end
 
-local function on_trace(what, trace, func, pc)
-  if what == 'start' then
-    line_of = script_line(func, pc)
-  elseif what == 'stop' and line_of then
-    local code, address = util.tracemc(trace)
-    if code then C.limits_add_code(address, #code, line_of) end
-  elseif what == 'flush' then
+local function place_of(func, pc)
+  local places = functions[func]
+  if places == nil then
+    local info = util.funcinfo(func)
+    places = info.source and failure.script_of(info.source) and {} or false
+    functions[func] = places
+  end
+  if not places then return end
+  places[pc] = places[pc] or script_line(func, pc)
+  return places[pc]
+end
+
+--- The trace that was recorded last is complete, or was given up: tells C of its code.
+local function add_latest()
+  local code, address = util.tracemc(latest)
+  if not code then return end
+  known[latest] = true
+  if latest_place then C.limits_add_code(address, #code, latest_place) end
+end
+
+local function begin(trace)
+  if latest then add_latest() end
+  if known[trace] then -- its number is free again: all code was dropped
     C.limits_forget_code()
+    known = {}
+  end
+  latest, latest_place = trace, nil
+  C.limits_latest_code(nil)
+end
+
+--- Called for each instruction that is recorded. The few events of kind `trace` do not serve: if LuaJIT has no room on
+--- its stack for the one that says that it gives up a trace, it tries again for ever. So code becomes known when the
+--- next trace begins, and code that C does not know is that of the latest trace. Without room this fails too, which
+--- only means that a place is not known.
+local function on_record(trace, func, pc)
+  if trace ~= latest then begin(trace) end
+  local place = place_of(func, pc)
+  if place and place ~= latest_place then
+    latest_place = place
+    C.limits_latest_code(place)
   end
 end
 
 --- Begins to follow the compiler, unless jit.v does: there can be one listener.
 function code_places.follow()
   if next(debug.getregistry()._VMEVENTS or {}) then return end
-  require('jit').attach(on_trace, 'trace')
+  C.limits_hush()
+  require('jit').attach(on_record, 'record')
 end
 
 return code_places

@@ -38,7 +38,7 @@ Counts.__index = Counts
 local function flatten(set, list, found)
   for _, one in ipairs(type(list) == 'table' and not list.class and list or { list }) do
     if type(one) == 'string' then
-      flatten(set, set:select(one, 0), found)
+      flatten(set, set:select(one), found)
     elseif type(one) ~= 'table' then
       error(('session.count takes events, not a %s'):format(type(one)))
     elseif one.class then
@@ -139,7 +139,7 @@ function counts.new(instance, list, settings)
     _ids = {},
   }, Counts)
   self._delta = ffi.new('int64_t[?]', #events + 1) -- written by take(), but condition() always needs it
-  if by then by.is_clock = true end
+  instance.clock = by
   local new = public(self, { events = public_event.of(events), title = run.per_thread and 'THREAD' or 'CPU' })
   if instance.parent then -- events of a source are sampled, not counted
     if by then set_up_sampled(instance, self) end
@@ -156,6 +156,17 @@ function counts.new(instance, list, settings)
   end
   if run.is_recorded then set_up_recorded(self) end
   return new
+end
+
+--- Returns the place of each event among those that are counted.
+local function columns(self)
+  local of, n = {}, 0
+  for _, event in ipairs(self._run.events:shown()) do
+    if event.request.counted == 1 then of[event], n = n, n + 1 end
+  end
+  local list = {}
+  for i, event in ipairs(self._events) do list[i] = of[event] end
+  return list
 end
 
 --- Replaces the counts by those since the last call. Called by the driver.
@@ -283,7 +294,8 @@ function Counts:get(row, event)
     return values and values[event - 1] or 0, 1
   end
   local out = self._out
-  local count = out.values[(row - 1) * out.nr_events + self._events[event].count_index]
+  self._columns = self._columns or columns(self)
+  local count = out.values[(row - 1) * out.nr_events + self._columns[event]]
   if count.share < 0 then return nil end
   return math.floor(count.value + 0.5), count.share
 end

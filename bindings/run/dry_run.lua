@@ -5,6 +5,7 @@ local bpf = require 'bindings.bpf.program'
 local event_filter = require 'bindings.select.event_filter'
 local events = require 'bindings.select.events'
 local libc = require 'bindings.base.libc'
+local route = require 'bpf.plan.route'
 local sampling = require 'bindings.view.sampling'
 local text = require 'bindings.base.text'
 
@@ -21,19 +22,19 @@ local PER_CPU = 'one per CPU'
 function dry_run.event(event, kernel_filter, user_filter, recorded, with_reasons)
   local what = event.tracepoint and ('id %d'):format(tonumber(event.request.attr.config))
     or ('type %d, config %s'):format(event.request.attr.type, tostring(event.request.attr.config):gsub('U?LL$', ''))
+  local way = event.route
   local sampled = event.request.counted == 1 and 'only counted'
-    or event.taken and ('%s in the kernel, by a BPF program%s'):format(event.taken,
-      event.sent and '; ' .. event.sent or '')
-    or sampling.describe(event) .. (event.captured and ', captured by a BPF program' or '')
+    or way.does and ('%s in the kernel, by a BPF program%s'):format(way.does, way.sent and '; ' .. way.sent or '')
+    or sampling.describe(event) .. (way.is_captured and ', captured by a BPF program' or '')
   local lines = { ('  %s: %s%s'):format(event.name, what, recorded and '' or ', ' .. sampled) }
   local function add(title, value)
     if value then lines[#lines + 1] = ('    %s: %s'):format(title, value) end
   end
   add('filter in the kernel', kernel_filter)
-  add((event.taken or event.is_filtered) and 'filter in the program' or 'filter in profscript', user_filter)
-  add('kept', event.kept)
+  add(route.is_filtered(way) and 'filter in the program' or 'filter in profscript', user_filter)
+  add('kept', way.kept)
   add('passed on', event.gate and 'if the condition of ' .. event.gate .. ' is true')
-  add('dropped in the kernel', event.request.bpf_array ~= 0 and not event.strings and not event.taken
+  add('dropped in the kernel', event.request.bpf_array ~= 0 and not event.strings and not way.does
     and 'events of other threads, by a BPF program' or nil)
   local names = {}
   for i, one in ipairs(event.strings and event.strings.strings or {}) do names[i] = one.name end
@@ -44,9 +45,9 @@ function dry_run.event(event, kernel_filter, user_filter, recorded, with_reasons
     attrs[#attrs + 1] = value == true and name or ('%s=%s'):format(name, value)
   end
   table.sort(attrs)
-  if with_reasons and not event.taken and event.request.counted == 0 then
-    add('not counted in the kernel', event.not_taken)
-    add('not captured by a BPF program', event.not_captured)
+  if with_reasons and not way.does and event.request.counted == 0 then
+    add('not counted in the kernel', route.refusal(way, false))
+    add('not captured by a BPF program', route.refusal(way, true))
   end
   add('attributes', #attrs > 0 and table.concat(attrs, ', ') or nil)
   return table.concat(lines, '\n') .. '\n'
@@ -80,9 +81,9 @@ end
 local function rings_of(list)
   local captured, others = false, false
   for _, event in ipairs(list) do
-    if event.captured then
+    if event.route.is_captured then
       captured = true
-    elseif event.request.counted == 0 and (not event.taken or event.sent) then
+    elseif event.request.counted == 0 and route.is_read(event.route) then
       others = true
     end
   end
@@ -110,7 +111,7 @@ function dry_run.text(run, with_reasons)
   parts[1] = ('%s: %d event%s\n'):format(run.name, #list, #list == 1 and '' or 's')
   for _, event in ipairs(list) do
     local kernel_filter = event_filter.for_kernel(event, run:own_threads())
-    parts[#parts + 1] = dry_run.event(event, not event.machine and kernel_filter or nil, event.user_filter,
+    parts[#parts + 1] = dry_run.event(event, not event.machine and kernel_filter or nil, event.filters.user,
       run.is_recorded or event.machine ~= nil, with_reasons)
   end
   for _, follower in ipairs(run.followers) do

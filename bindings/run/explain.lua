@@ -42,9 +42,19 @@ local function about(code, line, is_taken, guards)
   return #parts > 0 and table.concat(parts, '; ') or nil
 end
 
+--- Returns whether programs check the first conditions of a handler, so that it gets only the events for which it does
+--- something.
+local function is_guarded(run, plan)
+  for _, event in ipairs(plan.events) do
+    if run.in_kernel.only_plan[event] == plan and event.route.level == 'guards' then return true end
+  end
+  return false
+end
+
+---@param run Run
 ---@param plan HandlerPlan
 ---@return string lines, each with its newline
-local function handler(plan)
+local function handler(run, plan)
   local names, code = {}, plan.code
   for i, event in ipairs(plan.events) do names[i] = event.name end
   local subject = 'handler of ' .. table.concat(names, ', ')
@@ -53,11 +63,11 @@ local function handler(plan)
     return subject .. ': is not called, as the kernel pairs these events\n'
   end
   local is_taken = plan.taker ~= nil and not plan.taker.refusal
-  if not is_taken and plan.events[1] and plan.events[1].sent then
+  if not is_taken and plan.events[1] and plan.events[1].route.sent then
     return subject .. ': runs in Lua for those that are sent\n'
   end
   local reason = plan.reason or plan.taker and plan.taker.refusal
-  local guards = plan.guarded and code.guards or 0
+  local guards = is_guarded(run, plan) and code.guards or 0
   local lines = { ('%s%s: %s'):format(subject, code and (' (%s:%d)'):format(code.file, code.first) or '',
     is_taken and 'counts in the kernel' or guards > 0 and 'runs in Lua for the events that pass its first conditions'
     or 'runs in Lua for each event') }
@@ -80,7 +90,7 @@ end
 ---@return string lines
 function explain.text(run, plans, checked)
   local parts = { dry_run.text(run, true) }
-  for _, plan in ipairs(plans) do parts[#parts + 1] = handler(plan) end
+  for _, plan in ipairs(plans) do parts[#parts + 1] = handler(run, plan) end
   if #checked.consumers > 0 then
     parts[#parts + 1] = ('entries without an event: %d, which take their events as said above\n'):format(
       #checked.consumers)

@@ -61,7 +61,7 @@ function gates.accept(taker)
   local source, above = taker.gate, taker.gate.parent
   while above and not above.is_gate do above = above.parent end
   source.taker, source.checked.consumers = taker, {}
-  for _, event in ipairs(taker.events) do event.gate = above and above.name end
+  for _, event in ipairs(taker.events) do event:set_gate(above and above.name) end
 end
 
 --- Requests the records that the gates need. Called before the session starts.
@@ -69,7 +69,7 @@ end
 function gates.prepare(run)
   for _, source in ipairs(list(run)) do
     source.routes = routes.new()
-    source.routes:add_events(source.checked)
+    source.routes:add_events(source.checked, {})
     for _, route in ipairs(source.counts and source.counts.routes or {}) do
       for _, handler in ipairs(route.handlers) do source.routes:add(route, handler) end
     end
@@ -81,7 +81,7 @@ end
 local function count(taker, passes)
   local branches = {}
   for _, event in ipairs(taker.events) do
-    if event.captured then
+    if event.route.is_captured then
       branches[#branches + 1] = { class = event.class, code = 'taker.passed = taker.passed + 1',
         bound = { taker = taker }, same = 'passed' }
     end

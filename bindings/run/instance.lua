@@ -9,9 +9,7 @@ local public_event = require 'bindings.view.public_event'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
 local session_api = require 'bindings.run.session_api'
-local capture = require 'bpf.gen.capture'
 local strings = require 'bindings.select.user_strings'
-local task_filter = require 'bindings.bpf.task_filter'
 local user_strings = require 'bindings.run.user_strings'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
@@ -34,6 +32,7 @@ local views = require 'bindings.view.views'
 ---@field opened? Event[] of a source: its events and those of its own sources
 ---@field attrs? table[] of a source: their attributes before it became one
 ---@field counts? Counts of a source
+---@field clock? Event by which it counts others
 ---@field routes? Routes of a gate
 ---@field taker? Taker of a gate whose condition programs evaluate
 local Instance = {}
@@ -70,9 +69,9 @@ end
 ---@return any, any
 function Instance:on_its_own(call, ...)
   local attrs = {}
-  for i, event in ipairs(self.opened) do attrs[i], event.attrs = event.attrs, self.attrs[i] end
+  for i, event in ipairs(self.opened) do attrs[i] = event:swap_attrs(self.attrs[i]) end
   local ok, result, more = pcall(call, ...)
-  for i, event in ipairs(self.opened) do event.attrs = attrs[i] end
+  for i, event in ipairs(self.opened) do event:swap_attrs(attrs[i]) end
   if not ok then error(result, 0) end
   return result, more
 end
@@ -98,7 +97,7 @@ function Instance:open_event_options()
       local groups = {}
       self.selects = self.selects or option.name == 'event' and not is_default(option, given)
       for i, text in ipairs(type(given) == 'table' and given or { given }) do
-        groups[i] = self.set:select(text, i)
+        groups[i] = self.set:select(text)
       end
       if option.name == 'event' and #groups == 0 and self.run.is_recorded and not self.parent then
         self.later = { event = function() return public_event.of { self.set:add_recorded() } end }
@@ -173,7 +172,7 @@ function Instance:check(handlers)
   if not checked then failure.raise('%s', message) end
   for _, entry in ipairs(checked.events) do
     entry.found = entry.event and { public_event.one(entry.event, 'the key of a handler') }
-      or set:select(entry.selector, 0)
+      or set:select(entry.selector)
   end
   check_fields(checked.events, set)
   self.describe = checked.life.describe
@@ -188,12 +187,8 @@ function Instance:mark_events()
   attach.restrict(self.name, self.opt, list, self.run.services.warn, self.script.profiler.options)
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list, self.wants.stacks)
-  sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
-  if not self.wants.only_threads then return end
-  local run = self.run
-  local inherits = attach.inherits(run.opt, run.workload)
-  local marks, anchor = task_filter.apply(run, list, inherits, capture.common_bytes())
-  if marks then run:mark_threads(marks, anchor) end
+  self._sample_filter = sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
+  if self.wants.only_threads then self.run.in_kernel:want_only_threads(list) end
 end
 
 return instance

@@ -78,9 +78,9 @@ end
 local function check_event(event, taken)
   local name = event.name
   check_samples(event, 'push')
-  if event.user_filter then
+  if event.filters.user then
     failure.usage("push: '%s' is sent as the kernel delivers it, but the kernel cannot evaluate its filter '%s'", name,
-      event.user_filter)
+      event.filters.user)
   end
   if taken[event.class] then failure.usage("push: '%s' is sent as the kernel delivers it, %s", name,
     taken[event.class]) end

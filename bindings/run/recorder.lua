@@ -4,15 +4,17 @@
 --- of their own, because they are delivered later than those of the run that are newer.
 local ffi = require 'ffi'
 local bit = require 'bit'
-local captures = require 'bindings.run.captures'
+local captures = require 'bpf.ways.capture'
 local check = require 'bindings.base.check'
 local cpu_list = require 'bindings.base.cpu_list'
 local dispatch = require 'bindings.view.dispatch'
 local event_filter = require 'bindings.select.event_filter'
 local facade = require 'bindings.base.facade'
+local facts = require 'bindings.run.facts'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
 local public_event = require 'bindings.view.public_event'
+local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
 local views = require 'bindings.view.views'
@@ -96,7 +98,7 @@ local function select_events(instance, wanted)
   local list = {}
   local function add(one)
     if type(one) == 'string' then
-      for _, event in ipairs(instance.set:select(one, 0)) do list[#list + 1] = event end
+      for _, event in ipairs(instance.set:select(one)) do list[#list + 1] = event end
     elseif type(one) == 'table' and one.class then
       list[#list + 1] = one
     elseif type(one) == 'table' then
@@ -107,7 +109,7 @@ local function select_events(instance, wanted)
   end
   if wanted ~= nil then add(public_event.real(wanted)) end
   if #list == 0 then error('session.recorder takes { events = ... }', 3) end
-  for _, event in ipairs(list) do event.is_derived = true end
+  for _, event in ipairs(list) do event:derive() end
   return list
 end
 
@@ -131,7 +133,7 @@ local function new_session(self)
     end,
   }, { __index = run.services })
   for _, event in ipairs(self._list) do
-    event.context, event.view = context, views.new(event.name, event.list, context, event.params.sample)
+    event:view_in(context, views.new(event.name, event.list, context, event.params.sample))
   end
 end
 
@@ -166,7 +168,8 @@ local function refuses(event)
   local request = event.request
   if event.machine then return 'it is of another machine' end
   if event.gate then return ('only profscript can tell which of its events %s passes on'):format(event.gate) end
-  if event.user_filter then return ("the kernel cannot evaluate its filter '%s'"):format(event.user_filter) end
+  local text = event.filters.user
+  if text then return ("the kernel cannot evaluate its filter '%s'"):format(text) end
   if request.counted == 1 or request.record ~= 0 or request.is_output == 1 then return 'it has no samples' end
 end
 
@@ -182,16 +185,18 @@ end
 local function capture(self, pages)
   local run = self._run
   if run.opt.capture == 'perf' then return 'as --capture says' end
-  local all = captures.recorder(run.in_kernel, pages)
-  for _, event in ipairs(self._list) do
-    local reason = all:refuses(event)
+  local all, known, calls = captures.recorder(run.in_kernel, pages), facts.collect(run, self._list, {}), 0
+  for _, event in ipairs(known.events) do calls = calls + (event.is_call and 1 or 0) end
+  for _, event in ipairs(known.events) do
+    local reason = captures.refuses(known, event, calls)
     if reason then return reason end
   end
   for _, event in ipairs(self._list) do
-    local reason = all:add(event)
+    local reason = all:add(event, 'all')
     if reason then
       for _, other in ipairs(self._list) do
-        other.captured, other.request.captured = nil, ffi.new 'struct captured'
+        route.release(other.route)
+        other.request.captured = ffi.new 'struct captured'
       end
       all:stop()
       return reason
@@ -208,9 +213,7 @@ function Recorder:open()
   for _, event in ipairs(self._list) do
     local reason = refuses(event)
     if reason then failure.usage('%s: session.recorder cannot keep %s: %s', run.name, event.name, reason) end
-    event.request.name, event.request.config1_text = event.name, event.config1_text
-    event.request.cpus = event.attrs.cpus
-    event.request.filter = event_filter.for_kernel(event, own)
+    event:complete(event_filter.for_kernel(event, own))
     if event.request.callchain ~= 0 and not self._first_stack then
       self._first_stack = run.services.frames.add_session(self._session)
     end

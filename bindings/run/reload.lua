@@ -7,6 +7,7 @@ local event_filter = require 'bindings.select.event_filter'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
+local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
 local versions = require 'bindings.run.version'
 local views = require 'bindings.view.views'
@@ -149,7 +150,7 @@ local function is_same(open, event, own)
   return ffi.string(open.request.attr, size) == ffi.string(event.request.attr, size)
     and open.attrs.cpus == event.attrs.cpus
     and event_filter.for_kernel(open, own) == event_filter.for_kernel(event, own)
-    and not (open.captured and open.user_filter ~= event.user_filter)
+    and not (open.route.is_captured and open.filters.user ~= event.filters.user)
 end
 
 --- Compares the events of a version with those that are open. Returns what differs, and whether these must be opened
@@ -167,7 +168,7 @@ local function compare(run, own)
       is_other = true
       opened[#opened + 1] = event.name
     else
-      event.captured = open.captured
+      route.write(event.route, { is_captured = open.route.is_captured })
     end
     used[event.class] = true
   end

@@ -85,7 +85,7 @@ local function is_untraced(set, attrs)
 end
 
 --- Combines the common attributes of a source's event with the attributes given to the source.
-local function merge_attributes(set, event, one)
+local function merge_attributes(set, event, one, gate)
   local attrs = {}
   for name, value in pairs(event.attrs) do
     if selector.attributes[name].common then attrs[name] = value end
@@ -94,17 +94,15 @@ local function merge_attributes(set, event, one)
     attrs[attr.name] = attr.value
   end
   if is_untraced(set, attrs) then attrs.untraced = true end
-  event.attrs, event.given = attrs, one.attrs
-  event.alias = attrs.alias or event.alias
+  event:lend(attrs, one.attrs, gate)
 end
 
 --- Opens a profiler as a source.
 ---@param set table the event set of the profiler that uses it
 ---@param text string the whole -e
 ---@param one Selector
----@param group integer
 ---@return Event[]
-function Sources:open(set, text, one, group)
+function Sources:open(set, text, one)
   local script, message = self.found:load(one.system and one.system .. ':' .. one.name or one.name)
   if not script then failure.usage('%s', message) end
   if script.profiler.events == false then
@@ -138,10 +136,8 @@ function Sources:open(set, text, one, group)
   for i = before + 1, #set.list do
     local event = set.list[i]
     attrs[#attrs + 1] = event.attrs
-    merge_attributes(set, event, one)
+    merge_attributes(set, event, one, source.is_gate and source.name or nil)
     event.attrs.cpus = event.attrs.cpus or (opt.cpus ~= target.opt.cpus and opt.cpus or nil)
-    event.group = group
-    event.gate = source.is_gate and source.name or event.gate
     opened[#opened + 1] = event
   end
   source.opened, source.attrs = opened, attrs
@@ -159,7 +155,8 @@ function Sources:apply_options(opt)
 end
 
 --- Ends a source after its -N events. Returns whether all events of the run are now closed.
-local function close(session, list, source)
+---@param closed table<Event, boolean> those that were closed before
+local function close(session, list, closed, source)
   local open = false
   source.closed = true
   for _, event in ipairs(list) do
@@ -167,11 +164,11 @@ local function close(session, list, source)
     while owner and not owner.closed do
       owner = owner.parent
     end
-    if owner and not event.closed then
-      event.closed = true
+    if owner and not closed[event] then
+      closed[event] = true
       C.session_close_class(session, event.class)
     end
-    open = open or not event.closed
+    open = open or not closed[event]
   end
   return not open
 end
@@ -182,7 +179,7 @@ end
 ---@param ended fun() called when all events are closed
 ---@return Branch[]
 function sources.limits(session, list, ended)
-  local branches = {}
+  local branches, closed = {}, {}
   for i, event in ipairs(list) do
     local bound, tests, counts, owner = {}, {}, {}, event.owner
     while owner do
@@ -190,7 +187,7 @@ function sources.limits(session, list, ended)
         local name, source = ('source_%d_%d'):format(i, #tests + 1), owner -- each close_NAME has its own source
         bound[name] = source
         bound['close_' .. name] = function()
-          if close(session, list, source) then ended() end
+          if close(session, list, closed, source) then ended() end
         end
         tests[#tests + 1] = name .. '.left == 0'
         counts[#counts + 1] = ('NAME.left = NAME.left - 1 if NAME.left == 0 then close_NAME() end'):gsub('NAME', name)

@@ -47,7 +47,7 @@ local function load(run, event)
     arguments = of.arguments, strings = of.strings, own_pid = run:own_pid(),
   }
   event.request.bpf_array = array.fd
-  of.loaded = { loaded, array, not run.opt.dry_run and program.attach(loaded) or nil }
+  of.loaded = { loaded, array, not program.is_dry() and program.attach(loaded) or nil }
   return true
 end
 
@@ -55,7 +55,7 @@ end
 ---@param run Run
 function user_strings.capture(run)
   for _, event in ipairs(run.events.list) do
-    if event.request.counted == 1 then event.strings = nil end -- nobody sees its records
+    if event.request.counted == 1 then event:set_strings(nil) end -- nobody sees its records
     if event.strings then
       local reason, _ = refuses(run, event), nil
       if not reason then _, reason = asm.attempt(function() return load(run, event) end) end

@@ -28,7 +28,7 @@ local function route(run, checked, prints_events)
     local function print_event(ev) run.out:print_event(ev) end
     for _, event in ipairs(run.events.list) do all:add(event, print_event) end
   end
-  all:add_events(checked)
+  all:add_events(checked, run.in_kernel.receivers)
   for _, counted in ipairs(run.counts and run.counts.routes or {}) do
     for _, handler in ipairs(counted.handlers) do all:add(counted, handler) end
   end
@@ -50,12 +50,12 @@ end
 local function split_filters(run)
   local filters = {}
   for _, event in ipairs(run.events.list) do
-    local common = not event.is_clock and event.owner:common_filter() -- clocks do not have its fields
-    if common then event.filter = event.filter and ('(%s) && (%s)'):format(event.filter, common) or common end
+    local common = event.owner.clock ~= event and event.owner:common_filter() -- clocks do not have its fields
+    if common then event:add_filter(common) end
     local in_user_space = run.is_recorded or event.machine or event.request.bpf_array ~= 0
     local arch = ffi.string(C.session_arch(run.session, event.request.member))
     local split = event_filter.split(event, in_user_space, arch)
-    event.kernel_filter, event.user_filter = split.kernel, split.user_text
+    event:split_filter { kernel = split.kernel, user = split.user_text }
     if event.machine and event.request.counted == 1 then
       failure.usage('%s: %s only counts events, which pull= cannot do; use --input %s', event.name, run.name,
         event.machine.address)

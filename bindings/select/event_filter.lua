@@ -63,7 +63,7 @@ end
 ---@param own? integer[] threads to exclude, nil: none
 ---@return string?
 function event_filter.for_kernel(event, own)
-  local text = event.kernel_filter
+  local text = event.filters.kernel
   -- Exclude our own events, such as system calls and page faults: each would cause more of them. Keep scheduler events,
   -- because without our switches the times of other tasks would be wrong. Keep events in interrupts, which are not
   -- ours.

@@ -5,6 +5,7 @@ local bit = require 'bit'
 local ffi = require 'ffi'
 local catalog = require 'bindings.select.catalog'
 local diagnostic = require 'bindings.base.diagnostic'
+local event_class = require 'bindings.select.event'
 local event_filter = require 'bindings.select.event_filter'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
@@ -14,6 +15,7 @@ local perf_events = require 'bindings.view.perf_events'
 local probes = require 'bindings.select.probes'
 local recorded = require 'bindings.select.recorded'
 local records = require 'bindings.select.records'
+local route = require 'bpf.plan.route'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
 local sys = require 'bindings.base.sys'
@@ -25,45 +27,6 @@ local events = {}
 events.__index = events
 
 local TRACEPOINT = perf_events.TYPES.tracepoint
-
---- A requested event. Scripts see it as a public event (bindings/view/public_event.lua).
----@class Event
----@field name string "sys:name", or perf's name
----@field alias string name in tables
----@field class integer
----@field request ffi.cdata* struct event_request. open() sets its strings
----@field system? string of a tracepoint
----@field config1_text? string
----@field freq? integer samples per second
----@field kind? string for perf's own events, see PerfEvent
----@field params EventParameters parameters given by a script
----@field program_of? BpfObject the object whose program filters its samples
----@field tracepoint? ffi.cdata* struct tracepoint *
----@field print_fmt? string overrides the tracepoint's
----@field list Field[]
----@field fields table<string, Field>
----@field view View
----@field filter? string
----@field kernel_filter? string the part of the filter that the kernel evaluates
----@field user_filter? string the part that the dispatch loop evaluates
----@field attrs table<string, string|boolean>
----@field strings? UserStrings its records have strings behind pointers, which a BPF program adds
----@field is_derived? boolean it is not opened: another event tells of it
----@field taken? string what BPF programs do with it (bindings/run/in_kernel.lua); it is opened only if it is
---- captured, too, or some are sent
----@field sent? string which of them programs send; nil: none
----@field only_plan? HandlerPlan its handler, if it has only one
----@field captured? boolean BPF programs write its samples (bindings/run/captures.lua)
----@field is_filtered? boolean these programs check user_filter, too
----@field has_no_flags? boolean these programs cannot tell common_flags
----@field count_index? integer index among the counted events, from 0
----@field given SelectorAttr[] the attributes as given, in order, including repeated ones
----@field group integer number of its -e, 0 for events of a script
----@field owner? Instance the profiler that requested it
----@field gate? string name of the source that decides whether it is passed on (bindings/run/gates.lua)
----@field context Services names and symbols of the machine that it is of
----@field machine? Machine sends it; nil: it is of this machine or the recording
----@field closed? boolean its source has reached its -N limit
 
 --- Returns the attributes that have an effect: the common ones and those that this profiler reads.
 ---@param profiler { attributes?: string[] }
@@ -286,10 +249,9 @@ end
 ---@param full string its name
 ---@param found { type: integer, config: integer, tracepoint?: ffi.cdata*, system?: string } or a PerfEvent
 ---@param parsed? Selector
----@param group integer
 ---@param params? EventParameters
 ---@return Event
-function events:add(full, found, parsed, group, params)
+function events:add(full, found, parsed, params)
   params = params or {}
   local list, by_name = found.list or {}, {}
   local is_perf_event = not found.list and not found.tracepoint and found.name ~= 'bpf-output'
@@ -318,14 +280,14 @@ function events:add(full, found, parsed, group, params)
   request.payload = view.size
   request.attr.freq = freq and 1 or 0
   request.attr.sample_period = freq or period or 1 -- a union with sample_freq
-  local event = {
+  local added = event_class.new {
     name = full,
+    route = route.new(full),
     alias = attrs.alias or full:match '([^:]*)$',
     class = request.class,
     request = request,
     system = found.system,
     config1_text = found.config1_text,
-    freq = freq,
     kind = found.kind,
     tracepoint = found.tracepoint,
     print_fmt = found.print_fmt,
@@ -335,30 +297,29 @@ function events:add(full, found, parsed, group, params)
     filter = parsed and parsed.filter,
     attrs = attrs,
     given = parsed and parsed.attrs or {},
-    group = group,
     params = params,
     owner = self.owner,
     context = self.context,
     machine = self.machine,
   }
-  if event.class >= C.EVENT_CLASSES then failure.usage('more than %d events', C.EVENT_CLASSES - C.EVENT_FIRST) end
-  self.list[#self.list + 1], self.by_class[event.class] = event, event
-  return event
+  if added.class >= C.EVENT_CLASSES then failure.usage('more than %d events', C.EVENT_CLASSES - C.EVENT_FIRST) end
+  self.list[#self.list + 1], self.by_class[added.class] = added, added
+  return added
 end
 
-function events:add_tracepoint(system, name, parsed, group, params, tp)
+function events:add_tracepoint(system, name, parsed, params, tp)
   tp = tp or self:find(system, name)
   local strings = not self.is_recording and user_strings.add(self.catalog, system, name, tp, self.wanted_strings)
   local request = { type = TRACEPOINT, config = C.tracepoint_id(tp), tracepoint = tp, system = system }
-  local event = self:add(system .. ':' .. name, request, parsed, group, params)
-  event.strings = strings or nil
+  local added = self:add(system .. ':' .. name, request, parsed, params)
+  added:set_strings(strings)
   -- The kernel does not unwind user stacks at each function, because that may fault.
-  if event.name == 'ftrace:function' then event.request.attr.exclude_callchain_user = 1 end
-  return event
+  if added.name == 'ftrace:function' then added.request.attr.exclude_callchain_user = 1 end
+  return added
 end
 
 --- Adds a probe that the recording or the sender has set, at all of its places.
-function events:add_recorded_probe(one, group, params, found)
+function events:add_recorded_probe(one, params, found)
   local name = one.system .. ':' .. one.name
   local list = self.catalog:probes(name)
   if #list == 0 then
@@ -366,11 +327,11 @@ function events:add_recorded_probe(one, group, params, found)
     failure.usage('the recording contains no %s, and probes cannot be set in a recording', name)
   end
   for _, tp in ipairs(list) do
-    found[#found + 1] = self:add_tracepoint(one.system, one.name, one, group, params, tp)
+    found[#found + 1] = self:add_tracepoint(one.system, one.name, one, params, tp)
   end
 end
 
---- Adds all events of the recording whose fields are known, as one group.
+--- Adds all events of the recording whose fields are known.
 ---@return Event[]
 function events:add_recorded()
   local found, seen, formatless = {}, {}, self:formatless()
@@ -380,9 +341,9 @@ function events:add_recorded()
       seen[key] = true
       local system, name = one.name:match '^([^:]+):([^:]+)$'
       if one.type == TRACEPOINT and system then
-        found[#found + 1] = self:add_tracepoint(system, name, nil, 1)
+        found[#found + 1] = self:add_tracepoint(system, name)
       else
-        found[#found + 1] = self:add(one.name, one, nil, 1)
+        found[#found + 1] = self:add(one.name, one)
       end
     end
   end
@@ -428,7 +389,7 @@ local function check_machine(event)
 end
 
 --- Adds one of perf's own events: a PMU event or a named one.
-function events:add_perf_event(text, one, group, params)
+function events:add_perf_event(text, one, params)
   local event, message, column
   if one.kind == 'pmu' then
     event, message, column = perf_events.parse(perf_events.open_pmu(one.name, sys), one.filter or '')
@@ -453,7 +414,7 @@ function events:add_perf_event(text, one, group, params)
   else
     check_machine(event)
   end
-  return self:add(event.name, event, one, group, params)
+  return self:add(event.name, event, one, params)
 end
 
 --- Fails for an unknown name.
@@ -485,16 +446,15 @@ end
 
 --- Adds the events of a selector ("sys:a,sys:b/filter/attr/").
 ---@param text string
----@param group integer
 ---@param params? EventParameters
 ---@return Event[]
-function events:select(text, group, params)
+function events:select(text, params)
   local parsed, err = selector.parse(text, self.catalog:pmus(self:profilers()), self:profilers(), self.is_recording)
   if not parsed then failure.usage('%s', selector.caret(err)) end
   local found = {}
   for _, one in ipairs(parsed) do
     self:drop_attributes(one)
-    for _, set in ipairs(self:sets_of(text, one)) do set:select_one(text, one, group, params, found) end
+    for _, set in ipairs(self:sets_of(text, one)) do set:select_one(text, one, params, found) end
   end
   return found
 end
@@ -521,20 +481,20 @@ end
 
 --- Adds the events of one selector to a list.
 ---@param found Event[]
-function events:select_one(text, one, group, params, found)
+function events:select_one(text, one, params, found)
   if self.is_recording and probes.is_probe(one.system) then
-    self:add_recorded_probe(one, group, params, found)
+    self:add_recorded_probe(one, params, found)
   elseif self.machine and self:is_source(one) then
     refuse(text, one.column, "pull= takes events of others, but '" .. one.text:match '^[^/]*' .. "' is created here")
   elseif probes.is_probe(one.system) then
     local name, requests = self:probe_requests(one)
     for _, request in ipairs(requests) do
-      found[#found + 1] = self:add(name, request, one, group, params)
+      found[#found + 1] = self:add(name, request, one, params)
     end
   elseif one.kind == 'pmu' or (one.system and perf_events.find(one.name)) then
-    found[#found + 1] = self:add_perf_event(text, one, group, params)
+    found[#found + 1] = self:add_perf_event(text, one, params)
   elseif not one.glob and self:is_source(one) then
-    for _, event in ipairs(self.sources:open(self, text, one, group)) do
+    for _, event in ipairs(self.sources:open(self, text, one)) do
       found[#found + 1] = event
     end
   elseif not one.system or one.kind ~= 'event' then
@@ -544,12 +504,12 @@ function events:select_one(text, one, group, params, found)
     if #names == 0 then failure.usage("no event matches '%s:%s'", one.system, one.name) end
     for _, name in ipairs(names) do
       local system, event = name:match '^(.-):(.*)$'
-      found[#found + 1] = records.add(self, name, one, group, params)
-        or self:add_tracepoint(system, event, one, group, params)
+      found[#found + 1] = records.add(self, name, one, params)
+        or self:add_tracepoint(system, event, one, params)
     end
   else
-    found[#found + 1] = records.add(self, one.system .. ':' .. one.name, one, group, params)
-      or self:add_tracepoint(one.system, one.name, one, group, params)
+    found[#found + 1] = records.add(self, one.system .. ':' .. one.name, one, params)
+      or self:add_tracepoint(one.system, one.name, one, params)
   end
 end
 
@@ -559,8 +519,8 @@ end
 function events:request(params)
   sampling.check(params)
   local one = self.is_recording and self.catalog:find_recorded(params[1])
-  if one and one.type ~= TRACEPOINT then return self:add(one.name, one, nil, 0, params) end
-  local found = self:select(params[1], 0, params)
+  if one and one.type ~= TRACEPOINT then return self:add(one.name, one, nil, params) end
+  local found = self:select(params[1], params)
   if #found ~= 1 then failure.raise("session.event: '%s' is not a single event", params[1]) end
   return found[1]
 end
@@ -592,23 +552,16 @@ function events:shown()
   return list
 end
 
---- Registers all events with the session.
+--- Adds all events to the session.
 ---@param own? integer[] threads to exclude, nil: none
 function events:open(own)
   local err = ffi.new 'struct error'
-  local counted = 0
-  for _, event in ipairs(self:shown()) do
-    local request = event.request
-    if event.taken and not (event.captured or event.sent) then goto continue end
-    if request.counted == 1 then
-      event.count_index = counted
-      counted = counted + 1
+  for _, one in ipairs(self:shown()) do
+    if route.is_read(one.route) then
+      one:complete(event_filter.for_kernel(one, own))
+      if one.request.output.per_cpu == 1 then one.request.output.size = self.opt.mmap_pages end
+      if C.session_add_event(self.session, one.request, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
     end
-    request.name, request.config1_text, request.cpus = event.name, event.config1_text, event.attrs.cpus
-    request.filter = event_filter.for_kernel(event, own)
-    if request.output.per_cpu == 1 then request.output.size = self.opt.mmap_pages end
-    if C.session_add_event(self.session, request, err) < 0 then failure.raise('%s', ffi.string(err.text)) end
-    ::continue::
   end
 end
 

@@ -118,7 +118,7 @@ end
 ---@param set table see bindings/select/events.lua
 ---@param full string "SYSTEM:NAME"
 ---@return Event? event nil if the name belongs to another system
-function records.add(set, full, parsed, group, params)
+function records.add(set, full, parsed, params)
   local request = records.find(full)
   if not request then
     if not full:find('^' .. records.SYSTEM .. ':') then return nil end
@@ -133,7 +133,7 @@ function records.add(set, full, parsed, group, params)
       failure.usage("%s: attribute '%s' applies to sampled events only", full, attr.name)
     end
   end
-  return set:add(full, request, parsed, group, params)
+  return set:add(full, request, parsed, params)
 end
 
 return records

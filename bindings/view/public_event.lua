@@ -31,8 +31,7 @@ local public_event = {}
 local Event = {}
 
 local READABLE = {
-  name = true, alias = true, class = true, given = true, filter = true, kind = true, freq = true,
-  is_task_event = true,
+  name = true, alias = true, class = true, given = true, filter = true, kind = true
 }
 
 local real_of = setmetatable({}, { __mode = 'k' })
@@ -47,7 +46,7 @@ end
 local SETTINGS = {
   filter = function(event, value)
     check_string('filter', value)
-    event.filter = value ~= '' and value or nil
+    event:set_filter(value ~= '' and value or nil)
   end,
   key = function(event, value)
     check_string('key', value)
@@ -96,11 +95,15 @@ local BUILT = {
     end
     return fields
   end,
+  freq = function(event)
+    local attr = event.request.attr
+    return attr.freq == 1 and tonumber(attr.sample_freq) or nil
+  end,
   owner = function(event) return { name = event.owner and event.owner.name } end,
 }
 
 local names = nearest.keys(READABLE)
-for _, name in ipairs { 'attrs', 'fields', 'owner', 'set' } do names[#names + 1] = name end
+for _, name in ipairs { 'attrs', 'fields', 'freq', 'owner', 'set' } do names[#names + 1] = name end
 
 local Public = {
   __index = function(self, name)

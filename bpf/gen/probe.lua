@@ -89,7 +89,7 @@ end
 ---@return Descriptor program
 function probe.load(spec, body)
   local a, call, place = generate(spec, body)
-  local loaded = program.load(a, { type = 'tracing', name = 'profscript',
+  local loaded = program.load(a, { type = 'tracing', name = 'profscript', title = spec.event,
     tracepoint = types.tracepoint(call and call.tracepoint or spec.event:match ':(.*)$') })
   loaded.call, loaded.place = call, place
   return loaded

@@ -57,12 +57,41 @@ local function open_library()
   return lib or asm.refuse('%s', missing)
 end
 
+local is_dry = false
+local listings = {} -- of a dry run
+
+--- Returns whether programs are only generated: nothing is created in the kernel.
+---@return boolean
+function program.is_dry() return is_dry end
+
+--- Makes all that follows a dry run. Maps have no descriptors then, and programs are listed instead of loaded.
+function program.only_generate() is_dry = true end
+
+--- Calls body, of which programs are loaded even in a dry run: it measures something.
+---@param body fun(): any
+---@return any result
+function program.in_any_case(body)
+  local was_dry = is_dry
+  is_dry = false
+  local ok, result = pcall(body)
+  is_dry = was_dry
+  if not ok then error(result, 0) end
+  return result
+end
+
+--- Returns the programs that were generated, in their order.
+---@return { name: string, code: Asm }[]
+function program.listings() return listings end
+
+local function no_descriptor() return setmetatable({ fd = -1 }, Descriptor) end
+
 --- Creates an array map.
 ---@param value_size integer bytes
 ---@param entries integer
 ---@param contents? ffi.cdata*|string the first value
 ---@return Descriptor
 function program.array(value_size, entries, contents)
+  if is_dry then return no_descriptor() end
   local lib = open_library()
   local fd = lib.bpf_map_create(ARRAY, 'profscript', 4, value_size, entries, nil)
   if fd < 0 then refuse_open('cannot create a BPF map', -fd) end
@@ -75,6 +104,7 @@ function program.array(value_size, entries, contents)
 end
 
 local function create(kind, key_size, value_size, entries, flags)
+  if is_dry then return no_descriptor() end
   local lib = open_library()
   local opts = ffi.new('struct bpf_map_create_opts', { map_flags = flags })
   opts.sz = ffi.sizeof(opts)
@@ -87,6 +117,10 @@ end
 ---@param map Descriptor
 ---@param size integer bytes of all values
 function program.map(map, size)
+  if is_dry then
+    map.bytes, map.size = ffi.new('uint8_t[?]', size), size
+    return
+  end
   local memory = libc.mmap(nil, size, libc.PROT_READ + libc.PROT_WRITE, libc.MAP_SHARED, map.fd, 0)
   if ffi.cast('intptr_t', memory) == -1 then refuse_open('cannot map a BPF array', ffi.errno()) end
   map.bytes = ffi.gc(ffi.cast('uint8_t *', memory), function(at) libc.munmap(at, size) end)
@@ -123,6 +157,7 @@ function program.programs(entries) return create(PROG_ARRAY, 4, 4, entries, 0) e
 ---@param at integer
 ---@param loaded? Descriptor nil: none
 function program.put(map, at, loaded)
+  if is_dry then return end
   local lib, key = open_library(), ffi.new('uint32_t[1]', at)
   local code = loaded and lib.bpf_map_update_elem(map.fd, key, ffi.new('uint32_t[1]', loaded.fd), 0)
     or lib.bpf_map_delete_elem(map.fd, key)
@@ -206,6 +241,7 @@ end
 ---@class ProgramSpec
 ---@field type string key of TYPES
 ---@field name string shown by other tools
+---@field title? string in listings; default: its name
 ---@field tracepoint? integer BTF id of the tracepoint's type, for programs of type tracing
 
 --- Loads a program. Refuses if the kernel does.
@@ -215,6 +251,10 @@ end
 function program.load(code, spec)
   local lib = open_library()
   local instructions, n = code:finish()
+  if is_dry then
+    listings[#listings + 1] = { name = spec.title or spec.name, code = code }
+    return no_descriptor()
+  end
   local opts = ffi.new('struct bpf_prog_load_opts', {
     prog_flags = spec.type == 'syscall' and SLEEPABLE or 0,
     expected_attach_type = spec.tracepoint and ATTACH_RAW_TP or 0,

@@ -9,20 +9,23 @@
 #include "process/self_maps.h"
 
 enum {
-	TICK = 100000000, /* ns of CPU time between two looks */
+	TICK = 50000000, /* ns of CPU time between two looks */
 	PATIENCE = 10, /* ticks in Lua before it is interrupted, and again before it is given up */
 	CALLS = 4,     /* ticks in C that count with the next one in Lua, which has called it */
-	MAX_INTERRUPTS = 20, /* of a script that catches all errors */
+	MAX_INTERRUPTS = 10, /* of a script that catches all errors */
+	WAKE = 500000000,    /* ns between two looks at whether a script waits */
+	WAITS = 2,	     /* looks after which it is woken */
 	PATH_SIZE = 256
 };
 
 static struct watchdog_ops ops;
-static timer_t tick_timer, limit_timer;
+static timer_t tick_timer, limit_timer, wake_timer;
 static volatile sig_atomic_t ready, running;
 /* Ticks in Lua since the script returned, and since the interpreter was interrupted. */
 static volatile sig_atomic_t ticks, ticks_since, interrupts;
-static volatile uintptr_t last_pc;  /* in Lua at the last tick */
-static volatile sig_atomic_t calls; /* ticks in C since the last one in Lua, up to CALLS */
+static volatile uintptr_t last_code; /* in compiled code since the script returned */
+static volatile sig_atomic_t calls;  /* ticks in C since the last one in Lua, up to CALLS */
+static volatile sig_atomic_t waits;  /* looks since the script returned */
 
 /* The files of the interpreter's code and of the running code; compiled Lua has none. */
 struct place {
@@ -57,7 +60,8 @@ static bool is_in_lua(const ucontext_t *context)
 	return true;
 #endif
 	self_maps_each(look, &place);
-	last_pc = place.pc;
+	if (place.found && !place.code[0])
+		last_code = place.pc;
 	return place.found && (!place.code[0] || !strcmp(place.code, place.interpreter));
 }
 
@@ -98,8 +102,20 @@ static void on_tick(int number, siginfo_t *info, void *context)
 	}
 	ticks_since += step;
 	if (ticks_since > PATIENCE || ++interrupts > MAX_INTERRUPTS)
-		ops.give_up(0, last_pc);
+		ops.give_up(0, last_code);
 	ops.interrupt();
+}
+
+/* Its signal ends the call in which the script waits. */
+static void on_wake(int number)
+{
+	(void)number;
+	if (!running)
+		return;
+	if (waits < WAITS)
+		waits++;
+	else
+		ops.interrupt();
 }
 
 void watchdog_init(const struct watchdog_ops *new_ops)
@@ -107,12 +123,16 @@ void watchdog_init(const struct watchdog_ops *new_ops)
 	struct sigaction action = {.sa_sigaction = on_tick, .sa_flags = SA_RESTART | SA_SIGINFO};
 	struct sigevent tick = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
 	struct sigevent limit = tick;
+	struct sigaction wake_action = {.sa_handler = on_wake};
+	struct sigevent wake = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM};
 
 	ops = *new_ops;
 	limit.sigev_value.sival_int = 1;
 	sigaction(SIGALRM, &action, NULL);
+	sigaction(SIGVTALRM, &wake_action, NULL);
 	ready = !timer_create(CLOCK_THREAD_CPUTIME_ID, &tick, &tick_timer) &&
-		!timer_create(CLOCK_MONOTONIC, &limit, &limit_timer);
+		!timer_create(CLOCK_MONOTONIC, &limit, &limit_timer) &&
+		!timer_create(CLOCK_MONOTONIC, &wake, &wake_timer);
 }
 
 void watchdog_begin(uint64_t limit)
@@ -125,18 +145,22 @@ void watchdog_begin(uint64_t limit)
 
 void watchdog_start(void)
 {
-	if (running)
-		arm(tick_timer, TICK, TICK);
+	if (!running)
+		return;
+	arm(tick_timer, TICK, TICK);
+	arm(wake_timer, WAKE, WAKE);
 }
 
 void watchdog_returned(void)
 {
-	ticks = ticks_since = interrupts = calls = 0;
+	ticks = ticks_since = interrupts = calls = waits = 0;
+	last_code = 0;
 }
 
 void watchdog_reached(void)
 {
 	ticks_since = 0;
+	last_code = 0;
 }
 
 void watchdog_end(void)
@@ -146,10 +170,11 @@ void watchdog_end(void)
 	running = 0;
 	arm(tick_timer, 0, 0);
 	arm(limit_timer, 0, 0);
+	arm(wake_timer, 0, 0);
 }
 
 void watchdog_give_up(int signal)
 {
 	if (ops.give_up)
-		ops.give_up(signal, last_pc);
+		ops.give_up(signal, last_code);
 }

@@ -2,10 +2,11 @@
 /*
  * Watchdog: ends a script that does not return after the run was asked to end. It counts the CPU
  * time that this thread spends in Lua. Waiting does not count, and neither does one long call of C
- * code, because it ends by itself.
+ * code outside of Lua, because it ends by itself.
  *
- * After one second the interpreter is interrupted. Compiled code cannot be interrupted: after
- * another second the process is ended.
+ * After half a second the interpreter is interrupted. Compiled code and Lua's own functions cannot
+ * be interrupted: after another half the process is ended. A script that waits, such as in
+ * io.read(), is woken and interrupted after a second.
  */
 #pragma once
 #include <stdint.h>
@@ -14,9 +15,9 @@ struct watchdog_ops {
 	/* Makes the interpreter raise an error at its next instruction. Called in a signal handler,
 	 * like give_up(). */
 	void (*interrupt)(void);
-	/* Ends the process by a signal; 0: with an exit status. pc: an address in the code that
-	 * runs or ran last; 0: unknown. */
-	void (*give_up)(int signal, uintptr_t pc);
+	/* Ends the process by a signal; 0: with an exit status. code: an address in the compiled
+	 * code that runs; 0: none was seen. */
+	void (*give_up)(int signal, uintptr_t code);
 	const void *interpreter; /* an address in its code */
 };
 

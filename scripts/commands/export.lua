@@ -5,8 +5,7 @@ local events = require 'lib.events'
 return {
   summary = 'Convert a recording for another program',
   description = [[
-Writes the events and stacks of a recording to FILE, in the format of its suffix or of FORMAT:FILE:
-perfetto, chrome, firefox, speedscope, pprof, folded or html. A FILE that ends in .gz is compressed. To
+Writes the events and stacks of a recording to FILE, which is compressed if its name ends in .gz. To
 export what a profiler sees, such as pairs of events, use its option --export.]],
   examples = {
     { 'profscript export perf.data -o trace.pftrace', 'everything, for ui.perfetto.dev' },
@@ -16,8 +15,7 @@ export what a profiler sees, such as pairs of events, use its option --export.]]
   unsupported = { 'attach', 'ring', 'samples', 'output', 'format', 'json', 'csv', 'raw_fields', 'input', 'push',
     'secret', 'remote_slack', 'interval', 'usage_self', 'allow_exec', 'period' },
   options = {
-    export = { short = 'o', required = true,
-      help = 'the file, in the format of its suffix; or FORMAT:FILE' },
+    export = { short = 'o', required = true },
     srcline = {},
   },
   positional = {

@@ -8,7 +8,7 @@ local options = require 'bindings.options.values'
 local kernel_sums = {}
 
 -- What the program cannot give to options.
-local LACKS = { 'each_event', 'perf_samples', 'filter', 'groups', 'stacks', 'stored' }
+local LACKS = { 'each_event', 'reload', 'newest', 'perf_samples', 'filter', 'groups', 'stacks', 'stored' }
 
 --- Returns why the events of a run are needed; nil: the program does without.
 ---@param opt table

@@ -50,7 +50,8 @@ former run in it are replaced.]],
     output2 = { type = 'string', argument = 'FILE', help = 'keep the events in this SQLite database' },
     verify = { type = 'flag', help = 'compare each result with that of ordinary tables' },
     memory = { type = 'size', default = '256m', min = 65536,
-      help = 'memory for kept events; beyond it, the oldest are dropped and reported' },
+      help = 'memory for kept events; beyond it, those of a recording go into a temporary file, and the oldest live '
+        .. 'ones are dropped, which is reported' },
   },
 
   start = function(opt, out, session)

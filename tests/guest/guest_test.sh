@@ -9,7 +9,7 @@
 cd "$TOP" || exit 1
 OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest kernel that BPF programs support
 ON_OLD=' bindings/bpf/program bindings/bpf/sample_filter profilers/bpf-kvm_exit runtime/probes/probe '
-LONG=' bindings/run/captures runtime/pull/vm '
+LONG=' bpf/ways/capture runtime/pull/vm '
 NESTED=' runtime/clocks/kvm_ptp ' # they boot a guest of their own
 MODULES=null_blk,kvm_amd,tcrypt,vsock_loopback
 LIMIT=$((${TEST_TIMEOUT:-240} / 2)) # seconds for one guest

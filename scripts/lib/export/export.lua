@@ -118,7 +118,7 @@ end
 --- Creates the exporter.
 function Export:open()
   self.file = files.new(self.path, self.run.progress)
-  self.exporter = require('lib.export.' .. self.format.name).new(target_of(self))
+  self.exporter = self.format.new(target_of(self))
 end
 
 --- Creates the file, just before the first batch.

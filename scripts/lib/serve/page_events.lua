@@ -42,7 +42,7 @@ function PageEvents:pass()
   local n, missing, seen = 0, {}, {}
   for _, event in ipairs(self.run.events.list) do
     local why = event.request.counted == 1 and 'the kernel only counts %s'
-      or event.taken and 'the kernel itself takes %s; with --capture=perf, they are kept here'
+      or event.route.does and 'the kernel itself takes %s; with --capture=perf, they are kept here'
     if why and not seen[event.alias] then
       seen[event.alias] = true
       missing[#missing + 1] = why:format(event.alias)

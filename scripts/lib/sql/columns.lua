@@ -68,6 +68,19 @@ function columns.indexed(event, list)
   failure.usage("sql: %s has no integer or text '%s' for index=%s", event.name, name, nearest.hint(name, names))
 end
 
+--- Returns the columns that statements mention, and _time, by which rows are sorted.
+---@param list Column[]
+---@param sql string
+---@return Column[]
+function columns.mentioned(list, sql)
+  local text, found = sql:lower():gsub('%(%s*%*%s*%)', ''), {} -- count(*)
+  local has_all = text:find('*', 1, true) or text:find('natural', 1, true)
+  for _, column in ipairs(list) do
+    if has_all or column.name == '_time' or text:find(column.name:lower(), 1, true) then found[#found + 1] = column end
+  end
+  return found
+end
+
 --- Returns the definition of a column in SQL.
 ---@param column Column
 ---@param quoted fun(name: string): string

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- EventTables: keeps events, and answers SQL queries on them. It is a consumer. Each event is a table: the kept events
 --- themselves, which SQLite reads through virtual tables (runtime/sql/tables.h). Rows are only copied into a database
---- file, or to verify the results.
+--- file, to verify the results, or if those of a recording do not fit into memory: then the queries are answered from a
+--- temporary file.
 local ffi = require 'ffi'
 local columns = require 'lib.sql.columns'
 local constants = require 'lib.sql.constants'
@@ -19,6 +20,7 @@ local literal, quoted = databases.literal, databases.quoted
 local event_tables = {}
 
 local FLUSH_BYTES = 32 * 2 ^ 20 -- kept events that are copied into a file at once
+local BATCH_BYTES = 64 * 2 ^ 20 -- the events of a batch take less
 local MAX_SYSCALLS = 600
 local METADATA = [[
 CREATE TABLE IF NOT EXISTS event_metadata (table_name TEXT PRIMARY KEY, event_system TEXT NOT NULL,
@@ -33,6 +35,7 @@ CREATE TABLE IF NOT EXISTS events_lost (_cpu INTEGER, _tid INTEGER, from_time IN
 ---@field name string
 ---@field event Event
 ---@field columns Column[]
+---@field indexed? Column that of index=
 
 ---@class EventTablesConfig
 ---@field events Event[]
@@ -71,7 +74,7 @@ local function add_table(self, event, taken, has_machines)
   if number < 0 then failure.raise('sql: %s cannot be a table', event.name) end
   local indexed = columns.indexed(event, list)
   columns.add(self._tables, number, list, indexed, C.session_tasks(self._session, tasks_member(event)))
-  return { name = table_name(event, taken), event = event, columns = list, number = number }
+  return { name = table_name(event, taken), event = event, columns = list, indexed = indexed, number = number }
 end
 
 --- Passes the lists of names in an event's print format to the functions. Returns the event's function_list.
@@ -176,11 +179,7 @@ local function narrow(self, query)
     local event = one.event
     local added = not (event.machine or event.attrs.push or event.owner.parent) and event.tracepoint
       and constants.filter(self._tables, plans[one.number], one.columns)
-    if added and event.filter then
-      event.filter = ('(%s) && (%s)'):format(event.filter, added)
-    elseif added then
-      event.filter = added
-    end
+    if added then event:add_filter(added) end
   end
 end
 
@@ -189,8 +188,11 @@ end
 function event_tables.new(config)
   local events = public_event.real(config.events)
   local run = events[1].owner.run
-  local rows = ffi.gc(C.rows_new(config.memory), C.rows_free)
+  -- The queries on a file need no memory for all events.
+  local spills = run.is_recorded and config.query and not (config.file and not config.by_interval)
+  local rows = ffi.gc(C.rows_new(config.memory + (spills and BATCH_BYTES or 0)), C.rows_free)
   local self = setmetatable({
+    _sinks = {}, _gaps = {}, _spills = spills, _flush_at = spills and config.memory or math.huge,
     tables = {}, _config = config, _run = run, _session = run.session, _rows = rows, _out = run.out, _lost = 0,
     _dropped = 0, _created = os.time(), _stats = ffi.new 'struct rows_stats',
   }, EventTables)
@@ -209,31 +211,45 @@ function event_tables.new(config)
   if config.query then self._queries = prepare(self._kept, config.query) end
   if config.query and not config.file and not config.verify then narrow(self, config.query) end
   if run.opt.dry_run then return self end -- the file stays as it is
-  if config.file or config.verify then self._copies = open_copies(self, config.file) end
+  if config.file or config.verify then
+    self._copies = open_copies(self, config.file)
+    self._sinks[1] = self._copies
+  end
   -- A file has room for more events than the memory.
   if config.file and config.query and not config.by_interval then
     close_all(self._queries)
     self._queries = prepare(self._copies, config.query)
   end
   if config.verify then self._verifying = prepare(self._copies, config.query) end
-  self._flushes = config.file and not (config.query and config.by_interval)
+  if config.file and not (config.query and config.by_interval) then self._flush_at = FLUSH_BYTES end
   return self
 end
 
 --- Returns the time of the events' clock at a time in ns since the base.
 local function clock_time(self, time) return C.session_exact_time(self._session, time) end
 
---- Copies the kept rows into the tables of the other database, and counts them in its event_metadata.
-local function copy(self)
-  local db = self._copies
+--- Returns the columns of a table that a database with copies needs: all, or what the queries can see.
+local function copied_columns(self, db, one)
+  if db == self._copies then return one.columns end
+  local query = self._config.query
+  return query:lower():find(one.name:lower(), 1, true) and columns.mentioned(one.columns, query) or {}
+end
+
+--- Copies the kept rows into the tables of another database.
+local function copy(self, db)
   db:exec 'BEGIN'
   for i, one in ipairs(self.tables) do
-    local n = C.rows_count(self._rows, one.number)
-    if n > 0 then db:exec('INSERT INTO %s SELECT * FROM temp.%s', quoted(one.name), quoted('kept ' .. i)) end
+    local copied = {}
+    for j, column in ipairs(copied_columns(self, db, one)) do copied[j] = quoted(column.name) end
+    if #copied > 0 and C.rows_count(self._rows, one.number) > 0 then
+      local list = table.concat(copied, ', ')
+      db:exec('INSERT INTO %s (%s) SELECT %s FROM temp.%s', quoted(one.name), list, list, quoted('kept ' .. i))
+    end
   end
   db:exec 'COMMIT'
 end
 
+--- Counts the kept rows in a database's event_metadata.
 local function count(self, db)
   for _, one in ipairs(self.tables) do
     local n = C.rows_count(self._rows, one.number)
@@ -255,17 +271,53 @@ end
 --- Makes the rows readable.
 local function begin(self) C.tables_set_base(self._tables, clock_time(self, 0)) end
 
+--- Copies the rows into all databases that have copies.
+local function copy_to_sinks(self)
+  for _, db in ipairs(self._sinks) do
+    copy(self, db)
+    count(self, db)
+  end
+end
+
+--- Lets the queries be answered from a file from now on, as memory cannot hold the rows.
+local function spill(self)
+  self._is_spilled = true
+  if self._verifying then
+    self._out:warn 'sql: --verify has no effect: there are more events than --memory holds'
+    return
+  end
+  self._spill = self._spill or open_copies(self, nil)
+  for _, gap in ipairs(self._gaps) do self._spill:exec(gap) end
+  table.insert(self._sinks, self._spill)
+end
+
+--- Returns the queries on the database that has all rows since the last report.
+local function prepared(self)
+  if not self._is_spilled then return self._queries end
+  if self._verifying then return self._verifying end
+  for _, one in ipairs(self.tables) do
+    local name = one.indexed and quoted(one.indexed.name)
+    if name then
+      self._spill:exec('CREATE INDEX IF NOT EXISTS %s ON %s (%s, _time)', quoted('index ' .. one.name),
+        quoted(one.name), name)
+    end
+  end
+  self._spilled = self._spilled or prepare(self._spill, self._config.query)
+  return self._spilled
+end
+
+--- Makes room for more rows in memory.
 local function flush(self)
+  if self._spills and not self._is_spilled then spill(self) end
   begin(self)
-  copy(self)
-  count(self, self._copies)
+  copy_to_sinks(self)
   clear(self)
 end
 
 --- Keeps the events of a batch.
 function EventTables:feed(list, n)
   C.rows_add(self._rows, list, n)
-  if self._flushes and C.rows_bytes(self._rows) > FLUSH_BYTES then flush(self) end
+  if C.rows_bytes(self._rows) > self._flush_at then flush(self) end
 end
 
 --- Notes that events are missing.
@@ -274,10 +326,11 @@ function EventTables:lost(gap)
   self._lost = self._lost + gap.lost
   self._lost_from = math.min(self._lost_from or math.huge, gap.from)
   self._lost_to = math.max(self._lost_to or 0, gap.to)
-  for _, db in ipairs { self._kept, self._copies } do
-    db:exec('INSERT INTO events_lost VALUES (%s, %s, %s, %s, %d)', literal(gap.cpu), literal(gap.tid),
-      literal(clock_time(self, gap.from)), literal(clock_time(self, gap.to)), gap.lost)
-  end
+  local row = ('INSERT INTO events_lost VALUES (%s, %s, %s, %s, %d)'):format(literal(gap.cpu), literal(gap.tid),
+    literal(clock_time(self, gap.from)), literal(clock_time(self, gap.to)), gap.lost)
+  table.insert(self._gaps, row)
+  self._kept:exec(row)
+  for _, db in ipairs(self._sinks) do db:exec(row) end
 end
 
 local function events_text(n) return ('%d event%s'):format(n, n == 1 and '' or 's') end
@@ -302,11 +355,12 @@ end
 --- Runs the queries and prints their results. After a failure they do not run again.
 ---@return string? message what went wrong
 local function answer(self, at)
-  for i, query in ipairs(self._queries) do
-    if self._is_last then self._run.progress:stage(('query %d of %d'):format(i, #self._queries), true) end
-    local message, interrupted = results.print(self._out, query, #self._queries > 1 and 'query' .. i or 'query',
+  local queries = prepared(self)
+  for i, query in ipairs(queries) do
+    if self._is_last then self._run.progress:stage(('query %d of %d'):format(i, #queries), true) end
+    local message, interrupted = results.print(self._out, query, #queries > 1 and 'query' .. i or 'query',
       i == 1 and at)
-    if not message and self._verifying then
+    if not message and self._verifying and not self._is_spilled then
       message = results.compare(query, self._verifying[i], self._out)
     end
     if interrupted then
@@ -327,23 +381,26 @@ function EventTables:report(at)
   begin(self)
   self._kept:exec 'UPDATE event_metadata SET sample_count = 0, first_sample_time = NULL, last_sample_time = NULL'
   count(self, self._kept)
-  if self._copies then
-    copy(self)
-    count(self, self._copies)
-  end
+  copy_to_sinks(self)
   local message
   if self._queries and not self._failed then message = answer(self, at) end
   report_missing(self)
   clear(self)
   self._kept:exec 'DELETE FROM events_lost'
-  if self._copies and not self._config.file then self:_empty_copies() end
+  self._gaps = {}
+  if self._verifying then self:_empty(self._copies) end
+  if self._spill and self._is_spilled then
+    self:_empty(self._spill)
+    table.remove(self._sinks)
+  end
+  self._is_spilled = false
   if message then failure.raise('sql: the query failed: %s', message) end
 end
 
---- Empties the tables that verify results.
-function EventTables:_empty_copies()
-  for _, one in ipairs(self.tables) do self._copies:exec('DELETE FROM %s', quoted(one.name)) end
-  self._copies:exec 'DELETE FROM events_lost; UPDATE event_metadata SET sample_count = 0, first_sample_time = NULL'
+--- Empties the tables of a database with copies.
+function EventTables:_empty(db)
+  for _, one in ipairs(self.tables) do db:exec('DELETE FROM %s', quoted(one.name)) end
+  db:exec 'DELETE FROM events_lost; UPDATE event_metadata SET sample_count = 0, first_sample_time = NULL'
 end
 
 --- Answers the queries for the last time and closes the databases.
@@ -356,6 +413,8 @@ function EventTables:finish(at)
   if not is_empty then self:report(at) end
   close_all(self._queries)
   close_all(self._verifying)
+  close_all(self._spilled)
+  if self._spill then self._spill:close() end
   if self._copies then self._copies:close() end
   self._kept:close()
 end

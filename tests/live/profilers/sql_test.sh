@@ -27,6 +27,15 @@ check 'the intervals have all rows together' test \
 check 'and so has the file' test \
 	"$(sqlite3 "$TMP/live.db" "SELECT count(*) FROM sys_enter WHERE id = $GETPPID")" = 20000
 
+workload syscalls 20000
+start sql -e "raw_syscalls:sys_enter/id == $GETPPID/" -p "$WORKLOAD" -m 1024 --csv --memory 64k --query \
+	'SELECT count(*) FROM sys_enter'
+go
+stop
+lacks=$(sed -n 's/^sql: the result lacks the oldest \([0-9]*\) events, up to [0-9.]* s: more than --memory 0 MiB$/\1/p' "$TMP/err")
+check 'the result and what it lacks beyond --memory are all rows' test \
+	"$(($(grep '^query,' "$TMP/out" | cut -d, -f3) + lacks))" = 20000
+
 workload syscalls 2000
 start sql -e 'raw_syscalls:sys_enter,syscalls//alias=of/' -p "$WORKLOAD" -m 1024 --csv --query "
 	SELECT (SELECT count(*) FROM sys_enter WHERE id = $GETPPID), (SELECT count(*) FROM of WHERE id = $GETPPID),

@@ -142,6 +142,27 @@ script 'local function f() return 1 + f() end f()'
 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
 check 'endless recursion ends the run' test $? -eq 1
 expect_line 'with the name of the script' '^profscript: ./s.lua:?[0-9]*: stack overflow$' err
+# Each of them crosses from Lua to C and back, or fills the stack while the compiler looks on.
+recurses() {
+	script "$2"
+	for n in 1 2 3; do
+		timeout -s KILL 60 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
+		check "endless recursion, $1, ends the run ($n)" test $? -eq 1
+		expect_line 'with one line' '^profscript: ./s.lua:?[0-9]*: (stack overflow|not enough memory)$' \
+			<(tr '\n' '|' <err | sed 's/|$//')
+	done
+}
+in_events="return { ['sched:sched_switch'] = function() deep() end }"
+recurses 'in handlers' "local function deep() return 1 + deep() end $in_events"
+recurses 'in __index' \
+	"local t = setmetatable({}, { __index = function(t, k) return 1 + t[k] end }) local function deep() return t.x end $in_events"
+recurses 'in comparators' \
+	"local function deep() table.sort({ 1, 2, 3 }, function(a, b) deep() return a < b end) end $in_events"
+recurses 'in gsub' "local function deep() return (('x'):gsub('x', function() return deep() end)) end $in_events"
+recurses 'in __tostring' "local t = setmetatable({}, { __tostring = function(t) return ('%s'):format(t) end })
+	local function deep() return ('%s'):format(t) end $in_events"
+recurses 'in coroutines' "local function deep() return 1 + coroutine.wrap(deep)() end $in_events"
+
 script "return { ['sched:sched_switch'] = function() return error 'mine' end }"
 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
 expect_line 'the tail call of a handler has the name of the script' '^profscript: ./s.lua: mine$' err

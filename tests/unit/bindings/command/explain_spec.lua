@@ -49,7 +49,7 @@ local function request(attr)
 end
 
 local wakeup = {
-  name = 'sched:sched_wakeup', request = request { type = 2, config = 317 }, tracepoint = true,
+  name = 'sched:sched_wakeup', route = {}, request = request { type = 2, config = 317 }, tracepoint = true,
   attrs = { key = 'pid', stack = true },
   list = {
     field('common_type', 'unsigned short', 0, 2, C.FIELD_COMMON),
@@ -62,7 +62,8 @@ local wakeup = {
   },
 }
 local clock = {
-  name = 'cpu-clock', request = request { type = 1, freq = 1, sample_freq = 4000 }, attrs = {}, list = {},
+  name = 'cpu-clock', route = {}, filters = {}, attrs = {}, list = {},
+  request = request { type = 1, freq = 1, sample_freq = 4000 },
 }
 
 local function given(text) return { option = '-e', text = text } end
@@ -138,8 +139,7 @@ it('a dry run shows what would be opened', function()
     events = { list = { wakeup, clock } },
     programs = {},
   }
-  wakeup.kernel_filter = 'pid > 1'
-  wakeup.user_filter = 'pid + 1 > 2'
+  wakeup.filters = { kernel = 'pid > 1', user = 'pid + 1 > 2' }
   assert.equal([[
 trace: 2 events
   sched:sched_wakeup: id 317, every event

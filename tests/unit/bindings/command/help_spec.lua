@@ -147,7 +147,8 @@ run and output options:
       --sampling-limit N    stop if --perfeval-* counts more than N events per
                             second for each CPU or thread with events
       --allow-exec          let exec= and other expressions call system()
-      --dry-run             print what would be opened and exit
+      --dry-run[=code]      print what would be opened and exit; code: with the
+                            generated loops and BPF programs
       --input FILE          read a recording (- is stdin), or what PORT,
                             HOST:PORT, unix:PATH or vsock:CID:PORT sends
       --remote-slack MS     with pull=, wait at most this long for a silent
@@ -160,10 +161,10 @@ run and output options:
                             PROFSCRIPT_SECRET) to receive events
   -o, --output FILE         append the output to FILE, in text format also the
                             warnings; SIGUSR1 reopens FILE
-      --export FILE         also write the events, pairs and stacks to FILE for
+      --export FILE         write the events, pairs and stacks to FILE for
                             another program, in the format of its suffix or of
-                            FORMAT:FILE: perfetto, chrome, firefox, speedscope,
-                            pprof, folded, html
+                            FORMAT:FILE: chrome, firefox, folded, html,
+                            perfetto, pprof, speedscope
       --prometheus [ADDR:]PORT
                             serve what the reports say as metrics at
                             http://127.0.0.1:PORT/metrics while the profiler

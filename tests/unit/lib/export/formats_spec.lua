@@ -30,9 +30,16 @@ describe('the format of an export', function()
     assert.truthy(select(2, formats.parse 'a'):find('unknown', 1, true))
   end)
 
-  it('has a module', function()
-    for _, format in ipairs(formats.list) do
-      assert.is_function(require('lib.export.' .. format.name).new)
+  it('is a file, whose suffixes no other one has', function()
+    local owners, names = {}, formats.names()
+    assert.same({ 'chrome', 'firefox', 'folded', 'html', 'perfetto', 'pprof', 'speedscope' }, names)
+    for _, name in ipairs(names) do
+      local format = formats.get(name)
+      assert.is_function(format.new)
+      for _, suffix in ipairs(format.suffixes) do
+        assert.falsy(owners[suffix])
+        owners[suffix] = name
+      end
     end
   end)
 end)

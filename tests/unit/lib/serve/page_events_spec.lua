@@ -8,7 +8,7 @@ local C = ffi.C
 local A = tonumber(C.EVENT_FIRST)
 
 local function event(alias, more)
-  local one = { alias = alias, class = A, request = { counted = 0 } }
+  local one = { alias = alias, class = A, request = { counted = 0 }, route = {} }
   for key, value in pairs(more or {}) do one[key] = value end
   return one
 end
@@ -63,7 +63,7 @@ describe('the events behind the page', function()
   end)
 
   it('events that do not come here', function()
-    local events, pass = new { event('a', { request = { counted = 1 } }), event('b', { taken = 'paired' }) }
+    local events, pass = new { event('a', { request = { counted = 1 } }), event('b', { route = { does = 'paired' } }) }
     assert(not pass)
     local answer = events:answer 'from=0'
     assert(answer:find('the kernel only counts a', 1, true), answer)

@@ -1,0 +1,319 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Handler plans: finds the handlers that only count, of which the bytecode says that they do nothing but add to
+--- objects of the library and to variables (bindings/options/handler_code.lua). BPF programs can do that in their
+--- place, if no other code looks at these objects and variables while events arrive: only `interval` and `stop`, before
+--- which they are updated. Handlers that share some of them are taken together, or not at all.
+local array = require 'bindings.base.array'
+local asm = require 'bpf.gen.asm'
+local countable = require 'bindings.base.countable'
+local facade = require 'bindings.base.facade'
+local handler_code = require 'bindings.options.handler_code'
+local handler_joins = require 'bpf.ways.join'
+local handler_terms = require 'bpf.ways.terms'
+local mentions = require 'bindings.options.mentions'
+local public_event = require 'bindings.view.public_event'
+local tally = require 'bpf.ways.count'
+
+local handler_plans = {}
+
+--- A handler of a script.
+---@class HandlerPlan
+---@field handler function
+---@field events Event[]
+---@field code? handler_code.Code nil: it is not a function of a script
+---@field reason? string why it runs in Lua
+---@field is_declared? boolean the script has declared as data what it counts (session.tally)
+---@field taker? HandlerTaker
+---@field without? Offer if this one takes the events, the handler need not be called
+
+---@class HandlerTaker: Offer
+local HandlerTaker = { way = 'count' }
+HandlerTaker.__index = HandlerTaker
+
+local AFTER = { interval = true, stop = true } -- called when all has been counted
+
+-- In the kernel -----------------------------------------------------------------------------------
+
+--- Adds a tally for a sum, `total = total + ev.len`. Returns a function that updates the variable.
+local function count_sum(session, handler, statement, event, terms, settings)
+  local term, into = terms[1], array.new(1)
+  if not term.value then asm.refuse 'it adds what is not a number' end
+  if not term.key then asm.refuse("'%s' becomes a fraction", statement.name) end
+  if term.type ~= 'i32' and term.type ~= 'u32' then
+    asm.refuse("'%s' may become a 64-bit integer; lib.aggregate has sums", statement.name)
+  end
+  session.tally({}):add(event, {
+    sums = { { into = into, width = 1, at = 0, value = not term.constant and term.value or nil } },
+    filter = settings.filter, handler = settings.handler, within = settings.within,
+  })
+  return function()
+    local _, value = debug.getupvalue(handler, statement.upvalue)
+    if into[0] ~= 0 then debug.setupvalue(handler, statement.upvalue, value + (term.constant or 1) * into[0]) end
+    into[0] = 0
+  end
+end
+
+--- Returns the object or the variable's value that a statement changes.
+local function object_of(plan, statement)
+  if statement.object then return statement.object end
+  return (select(2, debug.getupvalue(plan.handler, statement.upvalue)))
+end
+
+--- Adds tallies for what a handler does.
+---@param view? HandlerView what it sees of the event, if it has joins
+local function count(self, session, plan, event, view)
+  local public = public_event.of(event)
+  for _, statement in ipairs(plan.code.statements) do
+    if statement.join then
+      self._joins:add(view, plan, statement)
+    else
+      local settings, terms = { handler = plan.handler }, {}
+      settings.within = view and handler_joins.within(view, plan, statement)
+      settings.filter = not settings.within and handler_terms.filter(plan.handler, event, statement.conditions) or nil
+      for i, term in ipairs(statement.arguments) do
+        terms[i] = handler_terms.resolve(plan.handler, view or event, term)
+      end
+      if statement.method then
+        local object = object_of(plan, statement)
+        local after, why = countable.of(object).count(object, session, public, terms, settings)
+        table.insert(self._after, after or asm.refuse('line %d: %s', statement.line, why))
+      else
+        table.insert(self._after, count_sum(session, plan.handler, statement, public, terms, settings))
+      end
+    end
+  end
+end
+
+--- Returns the facts of the offer, see OfferFacts.
+function HandlerTaker:facts() return { asks = {} } end -- luacheck: no self
+
+--- Loads the programs: see Offer in bindings/run/in_kernel.lua.
+---@param kernel InKernel
+function HandlerTaker:load(kernel)
+  local nr_cpus, views = kernel.switch.nr_cpus, {}
+  self._tallies, self._after, self._joins = {}, {}, handler_joins.new(self.plans)
+  local session = {
+    tally = function(settings)
+      local new = tally.new({ run = { services = kernel.run.services } }, settings)
+      table.insert(self._tallies, facade.object(new))
+      return new
+    end,
+  }
+  for i, plan in ipairs(self.plans) do
+    views[i] = {}
+    for j, event in ipairs(plan.events) do views[i][j] = self._joins:view(plan, event, nr_cpus) or false end
+  end
+  self._joins:prepare(nr_cpus)
+  for i, plan in ipairs(self.plans) do
+    for j, event in ipairs(plan.events) do count(self, session, plan, event, views[i][j] or nil) end
+  end
+  for _, one in ipairs(self._tallies) do one:load(kernel) end
+  self._joins:load(kernel)
+end
+
+---@param side integer
+function HandlerTaker:turn(side)
+  for _, one in ipairs(self._tallies) do one:turn(side) end
+  for _, after in ipairs(self._after) do after() end
+  self._joins:update()
+end
+
+--- Each event counts once, although it may have several programs.
+function HandlerTaker:count()
+  local seen, n = self._joins:events()
+  for _, one in ipairs(self._tallies) do
+    for event, events in pairs(one:by_event()) do
+      if not seen[event] then n = n + events end
+      seen[event] = true
+    end
+  end
+  return n
+end
+
+-- Which handlers ----------------------------------------------------------------------------------
+
+--- Returns the objects and variables that a handler changes, with their names; or why it cannot run in the kernel.
+---@param plan HandlerPlan
+---@return table<any, string>? states
+---@return string? reason
+local function states_of(plan)
+  local code, states = plan.code, {}
+  if not code then return nil, 'it is not a function of a script' end
+  if code.refusal then return nil, ('line %d %s'):format(code.refusal.line, code.refusal.text) end
+  for _, statement in ipairs(code.statements) do
+    local value = object_of(plan, statement)
+    if statement.method then
+      local how = countable.of(value)
+      local call = ('line %d calls %s:%s()'):format(statement.line, statement.name, statement.method)
+      local is_known = statement.method == 'add'
+      if how and how.join then
+        is_known = statement.method == 'start' or statement.method == 'finish'
+        statement.join = value
+      end
+      if not how or not is_known then return nil, call end
+      if how.refuse then return nil, ('line %d: %s'):format(statement.line, how.refuse) end
+      states[value] = statement.name
+      for _, member in next, type(value) == 'table' and value or {} do
+        if type(member) == 'function' then states[member] = statement.name end
+      end
+    elseif type(value) ~= 'number' then
+      return nil, ("line %d: '%s' is not a number"):format(statement.line, statement.name)
+    else
+      states[debug.upvalueid(plan.handler, statement.upvalue)] = statement.name
+    end
+  end
+  return states
+end
+
+--- Returns whether a handler is that of a join, for lost events: programs lose none.
+local function is_of_join(plans, handler)
+  for _, plan in ipairs(plans) do
+    for state in pairs(plan.states or {}) do
+      local how = countable.of(state)
+      if how and how.join and how.join(state).lost == handler then return true end
+    end
+  end
+  return false
+end
+
+--- Refuses handlers with joins in which the last handlers may start or finish something, too.
+---@param plans HandlerPlan[]
+---@param checked contract.Handlers
+---@param is_closed fun(value: table): boolean
+local function refuse_late(plans, checked, is_closed)
+  local function is_use(text, is_code) return is_code and (text == 'start' or text == 'finish') end
+  for name in pairs(AFTER) do
+    local root = { checked.life[name] }
+    local is_user = root[1] and mentions.any(root, is_use, nil, is_closed)
+    for _, plan in ipairs(is_user and plans or {}) do
+      for state, of in pairs(plan.states or {}) do
+        local how = countable.of(state)
+        if how and how.join and mentions.reaches(root, { [state] = true }, is_closed) then
+          plan.states, plan.reason = nil, ("'%s' is also used by the handler %s"):format(of, name)
+          break
+        end
+      end
+    end
+  end
+end
+
+--- Refuses handlers whose states other code may look at.
+---@param run Run
+---@param plans HandlerPlan[]
+---@param checked contract.Handlers
+local function refuse_shared(run, plans, checked)
+  local roots, is_closed = {}, mentions.leads_to(run)
+  for name, handler in pairs(checked.life) do
+    if not AFTER[name] and not (name == 'lost' and is_of_join(plans, handler)) then
+      roots[#roots + 1] = { handler, 'the handler ' .. name }
+    end
+  end
+  for _, consumer in ipairs(checked.consumers) do roots[#roots + 1] = { consumer, 'an entry of the handlers' } end
+  local function refuse(root)
+    for _, plan in ipairs(plans) do
+      for state, name in pairs(plan.states or {}) do
+        if mentions.reaches({ root[1] }, { [state] = true }, is_closed) then
+          plan.states, plan.reason = nil, ("'%s' is also used by %s"):format(name, root[2])
+          break
+        end
+      end
+    end
+  end
+  for _, root in ipairs(roots) do refuse(root) end
+  refuse_late(plans, checked, is_closed)
+  local done, again = {}, true
+  while again do -- a handler that is refused may be the reason for others
+    again = false
+    for _, plan in ipairs(plans) do
+      if not plan.states and not done[plan] then
+        done[plan], again = true, true
+        refuse { plan.handler, plan.code and ('the handler at line %d'):format(plan.code.first) or 'another handler' }
+      end
+    end
+  end
+end
+
+--- Returns a taker for each group of handlers that share states.
+---@param plans HandlerPlan[]
+---@return HandlerTaker[]
+local function group(plans)
+  local taker_of, takers = {}, {}
+  for _, plan in ipairs(plans) do
+    if plan.states then
+      local taker = setmetatable({ events = {}, handlers = {}, plans = {}, attributes = {} }, HandlerTaker)
+      local joined = {}
+      for state in pairs(plan.states) do
+        if taker_of[state] then joined[taker_of[state]] = true end
+        taker_of[state] = taker
+      end
+      for other in pairs(joined) do
+        for _, one in ipairs(other.plans) do table.insert(taker.plans, one) end
+        takers[other] = nil
+      end
+      table.insert(taker.plans, plan)
+      for state, other in pairs(taker_of) do
+        if joined[other] then taker_of[state] = taker end
+      end
+      takers[taker] = true
+    end
+  end
+  local list = {}
+  for _, plan in ipairs(plans) do
+    for taker in pairs(takers) do
+      if taker.plans[1] == plan then list[#list + 1] = taker end
+    end
+  end
+  for _, taker in ipairs(list) do
+    for _, plan in ipairs(taker.plans) do
+      plan.taker = taker
+      for _, event in ipairs(plan.events) do
+        table.insert(taker.events, event)
+        taker.handlers[event] = plan.handler
+      end
+    end
+  end
+  return list
+end
+
+--- Returns the plan of each event that has only one handler.
+---@return table<Event, HandlerPlan>
+local function only_plans(plans)
+  local only, seen = {}, {}
+  for _, plan in ipairs(plans) do
+    for _, event in ipairs(plan.events) do
+      only[event] = not seen[event] and plan or nil
+      seen[event] = true
+    end
+  end
+  return only
+end
+
+--- Finds the handlers that only count, and offers them to the kernel.
+---@param run Run
+---@param checked contract.Handlers
+---@return HandlerPlan[] plans of all handlers of events, in the script's order
+function handler_plans.offer(run, checked)
+  local plans, by_handler, others = {}, {}, {}
+  for _, taker in ipairs(run.in_kernel.offers) do
+    for _, handler in pairs(taker.handlers or {}) do others[handler] = taker end
+  end
+  for _, entry in ipairs(checked.events) do
+    local plan = by_handler[entry.handler]
+    if not plan then
+      plan = { handler = entry.handler, events = {}, code = handler_code.read(entry.handler, run.profiler.start) }
+      by_handler[entry.handler], plans[#plans + 1] = plan, plan
+      local other = others[entry.handler]
+      plan.is_declared = other and other.way == 'count'
+      if not plan.is_declared then
+        plan.without, plan.states, plan.reason = other, states_of(plan)
+      end
+    end
+    for _, event in ipairs(entry.found) do table.insert(plan.events, event) end
+  end
+  refuse_shared(run, plans, checked)
+  run.in_kernel.only_plan = only_plans(plans)
+  for _, taker in ipairs(group(plans)) do run.in_kernel:offer(taker) end
+  return plans
+end
+
+return handler_plans

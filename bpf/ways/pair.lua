@@ -1,0 +1,287 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Pairs that BPF programs find (bpf/gen/pairs.lua) instead of the matcher: if nothing is needed but sums and
+--- histograms of the times, or rows of them, and pairs that took too long or too short.
+local asm = require 'bpf.gen.asm'
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local intern = require 'bindings.base.intern'
+local events = require 'bindings.select.events'
+local kernel_pairs = require 'bpf.gen.pairs'
+local outliers = require 'bpf.ways.outlier'
+local pair_keys = require 'bindings.pairs.keys'
+local pair_rows = require 'bindings.pairs.rows'
+local probe = require 'bpf.gen.probe'
+local public_event = require 'bindings.view.public_event'
+local sys = require 'bindings.base.sys'
+local windows = require 'bpf.ways.window'
+
+local C = ffi.C
+local in_kernel = {}
+
+local THREADS = { pid = true, next_pid = true, prev_pid = true, common_pid = true }
+local MOST_THREADS = 2 ^ 17 -- for a place each
+
+-- What programs cannot do, by what a matcher asks for.
+local ASKS = {
+  { 'details', 'details are printed' },
+  { 'pair', 'the script looks at each pair' },
+  { 'keep', 'events are kept' },
+  { 'lost', 'the script looks at starts' },
+  { 'left', 'the script looks at starts' },
+  { 'max_keys', 'the number of waiting starts is limited' },
+  { 'some_keys', 'only some keys are wanted' },
+  { 'drops_others', 'profscript itself drops the events that are not about the target' },
+  { 'each_pair', 'the script looks at each pair' },
+  { 'triggers', 'an interval ends just where its trigger is among the events' },
+  { 'starts', 'the script looks at starts' },
+  { 'others', 'other events are read, too' },
+}
+-- What they can do if it is about outliers. No start is lost there.
+local BY_OUTLIERS = { keep = true, pair = true, details = true, lost = true }
+
+in_kernel.name, in_kernel.does, in_kernel.lacks = 'pair', 'paired', { 'reload', 'newest', 'each_event' }
+
+--- Returns why programs cannot find the pairs of a matcher; nil if they can.
+---@param offer OfferFacts
+---@return string?
+function in_kernel.refuses(_, offer) return offer.asks[1] end
+
+--- The events of a matcher.
+---@class PairTaker : Offer
+---@field gate? Instance
+---@field passed integer of a gate: events that came
+---@field outliers? Outliers
+---@field windows? Windows
+local PairTaker = { attributes = { key = true, printkey = true, role = true, untraced = true } }
+PairTaker.__index = PairTaker
+
+--- Returns the taker of a matcher's events.
+---@param config PairsConfig
+---@param gate? Instance
+---@return PairTaker
+function in_kernel.new(config, gate)
+  local self = setmetatable({ config = config, gate = gate, events = {}, handlers = config.handlers, passed = 0,
+    way = outliers.are_wanted(config) and 'outliers' or 'pair' }, PairTaker)
+  for _, stage in ipairs(config.stages) do
+    for _, event in ipairs(stage) do
+      if not event.is_task_event and not event.is_derived then table.insert(self.events, event) end
+    end
+  end
+  for _, event in ipairs(config.details and config.others or {}) do table.insert(self.events, event) end
+  return self
+end
+
+--- Returns the reasons why programs cannot do what the matcher asks for.
+---@return string[]
+local function asks_of(self)
+  local config, asks, is_about_outliers = self.config, {}, self.way == 'outliers'
+  for _, ask in ipairs(ASKS) do
+    local name = ask[1]
+    if config[name] and not (BY_OUTLIERS[name] and is_about_outliers) then asks[name] = true end
+  end
+  local run = self.gate and self.gate.run
+  asks.details = config.details ~= nil and not is_about_outliers
+  asks.some_keys = config.has ~= nil and not config.has_targets
+  asks.drops_others = run ~= nil and run.everywhere and run.per_thread and not config.has
+  asks.each_pair = self.gate and not config.pass or not (self.gate or config.latencies or config.rows)
+  asks.triggers = #(config.triggers or {}) > 0
+  asks.starts = config.lost ~= nil and not config.details
+  asks.others = not config.details and #(config.others or {}) > 0
+  local reasons = {}
+  for _, ask in ipairs(ASKS) do reasons[#reasons + 1] = asks[ask[1]] and ask[2] or nil end
+  return reasons
+end
+
+--- Returns the facts of the offer, see OfferFacts.
+---@param index_of table<Event, integer>
+---@param run Run
+---@return table
+function PairTaker:facts(index_of, run)
+  local facts = { asks = asks_of(self), keeps = {} }
+  if self.way == 'outliers' then outliers.facts(self.config, facts, index_of, run) end
+  for _, event in ipairs(self.config.details and self.config.others or {}) do
+    table.insert(facts.keeps, index_of[event])
+  end
+  return facts
+end
+
+local function compiled(event, text, what) return events.compile(event, text, what or 'key', 'number') end
+
+--- Returns the key of an event, and whether it is a thread.
+---@param instance 'cpu'|'tid' default key
+local function key_of(config, event, instance)
+  if event.is_task_event then return 'tid', true end
+  local key = pair_keys.compile(config, event)
+  if not key then return instance, instance == 'tid' end
+  if key.type == 'string' then asm.refuse 'its keys are strings' end
+  return key, THREADS[event.attrs.key or config.key] or false
+end
+
+--- Returns the maximum of thread ids, plus 1; nil if there are too many for a place each.
+local function threads()
+  local most = tonumber((sys.read '/proc/sys/kernel/pid_max'))
+  return most and most <= MOST_THREADS and most or nil
+end
+
+--- Returns the plan of the programs, and the rules by event.
+---@param switch Switch
+---@param run Run
+local function make_plan(self, switch, run)
+  local config, instance = self.config, run.per_thread and 'tid' or 'cpu'
+  local plan = { stages = #config.stages, cycle = config.cycle or false, rules = {}, sides = switch.sides }
+  local by_event, all_cpus, all_threads = {}, true, true
+  local rows = config.rows
+  for i, stage in ipairs(config.stages) do
+    for j, event in ipairs(stage) do
+      local key, is_thread = key_of(config, event, instance)
+      local rule = { stage = i - 1, place = j - 1, key = key, role = pair_keys.role(event),
+        is_derived = event.is_derived }
+      all_cpus, all_threads = all_cpus and key == 'cpu', all_threads and is_thread
+      if i == 1 and config.value then rule.value = compiled(event, config.value) end
+      if rows and i == #config.stages then
+        rule.same = rows.same and event.fields[rows.same] and { value = compiled(event, rows.same), any = rows.any }
+        rule.failed = rows.failed and pair_rows.failed(rows, event)
+      end
+      local task = pair_keys.running_task(event, instance)
+      if task and task.target then
+        rule.wakeup = { task = compiled(event, task.task), target = compiled(event, task.target),
+          waker = compiled(event, task.waker) }
+      elseif task then
+        rule.switch = { task = compiled(event, task.task), before = compiled(event, task.before) }
+      end
+      table.insert(plan.rules, rule)
+      by_event[event] = rule
+    end
+  end
+  for _, one in ipairs(config.ends or {}) do
+    local event = public_event.real(one.event)
+    local rule = by_event[event] or asm.refuse('%s belongs to no stage', event.name)
+    rule.ends = { key = compiled(event, one.key), bits = compiled(event, one.bits), mask = one.mask,
+      awake = one.awake and by_event[public_event.real(one.awake)] }
+  end
+  if config.has then plan.threads = run.in_kernel:threads() end
+  plan.direct = all_cpus and switch.nr_cpus or all_threads and threads() or nil
+  if config.pass then
+    plan.only_outliers = true
+    return plan, by_event
+  end
+  plan.threshold = tonumber(C.hist_set_threshold(config.latencies or rows.hists))
+  if rows and not (all_cpus and rows.kinds and rows.by[1] == 'key') then -- a CPU has cells of its own
+    plan.rows = { by = rows.by, most = rows.ids.max, kinds = rows.kinds,
+      buckets = rows.kinds ~= nil or run.serving ~= nil } -- served histograms are shown, even if only sums are printed
+  end
+  return plan, by_event
+end
+
+--- Loads the programs. Refuses what they cannot do.
+---@param kernel InKernel
+function PairTaker:load(kernel)
+  local plan, by_event
+  if self.gate then
+    plan, by_event = self.gate:on_its_own(make_plan, self, kernel.switch, kernel.run)
+  else
+    plan, by_event = make_plan(self, kernel.switch, kernel.run)
+  end
+  if self.way == 'outliers' then
+    self.outliers = outliers.new(self.config, plan, by_event, kernel)
+  end
+  self.programs = {}
+  self.pairs, self.rules = kernel_pairs.new(plan, kernel.switch.nr_cpus), by_event
+  if self.outliers then self.outliers.pairs = self.pairs end
+  if self.config.details then
+    self.windows, plan.outliers.is_early = windows.new(self.config, kernel), true
+  end
+  -- As perf does: of the events of a tracepoint, the last one is the first to see it.
+  local last_first = { unpack(self.events) }
+  table.sort(last_first, function(a, b) return a.class > b.class end)
+  for _, event in ipairs(last_first) do
+    local rule = by_event[event]
+    local write = self.windows and self.windows:writer(event, not rule)
+    local body = rule and self.pairs:body(rule, true, probe.is_alone(event.name))
+    local loaded = kernel:probe(event, body and write and function(a, source, places)
+      write(a, source, places)
+      body(a, source, places)
+    end or body or write)
+    if body then self.programs[event] = loaded end
+  end
+  for event, rule in pairs(by_event) do
+    if event.is_task_event then
+      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, filters = {}, is_exit = true }
+      kernel:probe(exit, self.pairs:body(rule, false, probe.is_alone(exit.name)))
+    end
+  end
+end
+
+function PairTaker:settle(kernel)
+  if self.outliers then self.outliers:settle(kernel, self.programs) end
+  if self.windows then self.windows:settle() end
+end
+
+function PairTaker:start() self.has_started = true end
+
+--- Returns the number of a row's histogram. key: as of KernelRows:take().
+local function number_of(rows, key, kind)
+  local ids = rows.ids
+  local id
+  if not key then
+    id = ids.max
+  elseif rows.by[2] then
+    id = ids.id(tonumber(key[0]), tonumber(key[1]))
+  elseif rows.by[1] == 'key' then
+    id = ids.id(ffi.cast('uint64_t', key[0])) -- keys are unsigned
+  else
+    id = ids.id(tonumber(key[0]))
+  end
+  return kind and id * rows.kinds + kind or id, id
+end
+
+--- Adds what was counted to the script's histograms or rows.
+---@param side integer
+---@param is_last boolean
+function PairTaker:turn(side, is_last)
+  if self.windows then
+    self.windows:poll(is_last)
+    self.windows:warn()
+  end
+  local config, rows = self.config, self.config.rows
+  local function check_added(code)
+    if code == 0 then return end
+    failure.raise('cannot add latencies: the set of histograms is too small, or out of memory')
+  end
+  local function add(hists, i, sums, buckets)
+    check_added(C.hist_set_add_sums(hists, i, sums, buckets))
+  end
+  self.pairs:take(side, function(kind, sums, buckets, cpu)
+    if not rows then return add(config.latencies, kind, sums, buckets) end
+    add(rows.hists, rows.ids.id(cpu + 0ULL) * rows.kinds + kind, sums, buckets)
+  end, function(key, kind, sums, buckets)
+    local i, id = number_of(rows, key, kind)
+    if not key then intern.add_overflow(rows.ids, tonumber(sums.count)) end
+    if rows.failures then rows.failures[id] = rows.failures[id] + tonumber(sums.failed) end
+    add(rows.hists, i, sums, buckets)
+  end, function(key, kind, bucket, count)
+    check_added(C.hist_set_add_bucket(rows.hists, number_of(rows, key, kind), bucket, count))
+  end)
+end
+
+--- Returns the number of events, without those that came here.
+function PairTaker:count()
+  return self.pairs:stats().events - self.passed - (self.outliers and self.outliers.sent or 0)
+    + (self.windows and self.windows:count() or 0)
+end
+
+--- Returns the counters, as Feed:stats() does.
+function PairTaker:stats()
+  local stats = self.pairs:stats()
+  stats.unkept = stats.unkept + (self.outliers and self.outliers.unkept or 0)
+    + (self.windows and self.windows:unkept() or 0)
+  return stats
+end
+
+--- Returns as Feed:overdue() does.
+function PairTaker:overdue(event, ns)
+  local rule = self.rules[event]
+  return rule and rule.tag and self.pairs:overdue(rule, ns) or 0
+end
+
+return in_kernel
