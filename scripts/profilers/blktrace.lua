@@ -2,53 +2,6 @@
 --- Latency of block requests between consecutive stages.
 local block_devices = require 'lib.engines.block_devices'
 local block_requests = require 'lib.engines.block_requests'
-local tables = require 'lib.table'
-
-local STAGES = block_requests.STAGES
-local SLOW = { 'time', 'device', 'start', 'stop', 'ns' }
-
---- Returns the rows that are printed where there are none.
-local function zeros(device)
-  local rows = {}
-  for to = 2, #STAGES do
-    local row = { device = device, start = STAGES[to - 1], stop = STAGES[to], order = to, calls = 0, than = 0 }
-    for _, name in ipairs { 'total', 'min', 'p50', 'p95', 'p99', 'max' } do row[name .. '_ns'] = 0 end
-    rows[to - 1] = row
-  end
-  return rows
-end
-
---- Returns a function that prints the rows; without any, those of `only` or all devices, with zeros.
-local function printer(out, opt, only)
-  local spec = tables.new('blktrace', tables.latency_columns(opt.than ~= nil, {
-    { name = 'device', align = 'left' },
-    { name = 'start', width = 17, align = 'right' },
-    { name = 'stop', title = 'end', width = 17, align = 'left', sep = ' => ' },
-  }))
-  return function(rows)
-    if #rows == 0 and out.format == 'text' then rows = zeros(only or 'all') end
-    table.sort(rows, function(a, b)
-      if a.device ~= b.device then return a.device < b.device end
-      return a.order < b.order
-    end)
-    out:table(spec, rows)
-  end
-end
-
---- Returns a function that prints a stage that took too long, with the event that ends it.
-local function slow_printer(out)
-  tables.record('blktrace', SLOW)
-  return function(ev, device, from, to, ns)
-    local start, stop = STAGES[from], STAGES[to]
-    if out.format == 'text' then
-      out:stamp(ev._time, (' blktrace: %s %s => %s %.3f us'):format(device, start, stop, ns / 1e3))
-    else
-      local time = out:seconds(ev._time)
-      out:record('blktrace', { time = time, device = device, start = start, stop = stop, ns = ns }, SLOW)
-    end
-    out:print_event(ev)
-  end
-end
 
 return {
   summary = 'Latency of block requests between stages',
@@ -81,17 +34,13 @@ threads.]],
   },
 
   start = function(opt, out, session)
-    local devices, filter, only = block_devices.all(), '', nil
+    local devices, filter, name = block_devices.all(), '', nil
     if opt.device then
       local where
-      only = opt.device:match '([^/]+)$'
-      filter, where = devices:filter(only)
+      name = opt.device:match '([^/]+)$'
+      filter, where = devices:filter(name)
       if not filter then return nil, ("no block device '%s' %s"):format(opt.device, where) end
     end
-    return block_requests.run {
-      filter = filter, devices = devices, than = opt.than, opt = opt, out = out, session = session,
-      print = printer(out, opt, only),
-      slow = opt.than and slow_printer(out) or nil,
-    }
+    return block_requests.run({ devices = devices, filter = filter, only = name }, opt, out, session)
   end,
 }

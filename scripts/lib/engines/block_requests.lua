@@ -11,10 +11,10 @@ local unreported = require 'lib.unreported'
 
 local block_requests = {}
 
---- The stages in order. A tracked request stores the number of its stage.
-block_requests.STAGES = { 'block_getrq', 'block_rq_insert', 'block_rq_issue', 'block_rq_complete' }
+-- In order. A tracked request stores the number of its stage.
+local STAGES = { 'block_getrq', 'block_rq_insert', 'block_rq_issue', 'block_rq_complete' }
 
-local STAGES, ISSUED, LAST = block_requests.STAGES, 3, 4
+local ISSUED, LAST = 3, #STAGES
 local MAX_REQUESTS = 2 ^ 20
 local MAX_ROWS = 4096
 local MAX_DEVICES = 4096
@@ -22,19 +22,59 @@ local KINDS = LAST * LAST -- of pairs
 local NO_SECTOR = 2 ^ 53 -- and above: a request without data, such as a flush, has sector -1 as u64
 local IN_FLIGHT = 1e9 -- ns; requests issued later than that before the end may still be at the device
 
----@class BlockSettings
----@field filter string of the events, or ''
+local SLOW = { 'time', 'device', 'start', 'stop', 'ns' }
+
+---@class BlockSelection
 ---@field devices BlockDevices
----@field than? number
----@field slow fun(ev: Ev, device: string, from: integer, to: integer, ns: number) shows a stage longer than that
----@field print fun(rows: table[])
----@field out Output
----@field session Session
----@field opt table
+---@field filter string of the events, or ''
+---@field only? string name of the device that is selected
 
 --- Returns a row of the table.
 local function row_of(device, from, to, stages)
   return tables.latency_row({ device = device, start = STAGES[from], stop = STAGES[to], order = to * 8 + from }, stages)
+end
+
+--- Returns the rows that are printed where there are none.
+local function zeros(device)
+  local rows = {}
+  for to = 2, #STAGES do
+    local row = { device = device, start = STAGES[to - 1], stop = STAGES[to], order = to, calls = 0, than = 0 }
+    for _, name in ipairs { 'total', 'min', 'p50', 'p95', 'p99', 'max' } do row[name .. '_ns'] = 0 end
+    rows[to - 1] = row
+  end
+  return rows
+end
+
+--- Returns a function that prints the rows; without any, those of `only` or all devices, with zeros.
+local function printer(out, than, only)
+  local spec = tables.new('blktrace', tables.latency_columns(than ~= nil, {
+    { name = 'device', align = 'left' },
+    { name = 'start', width = 17, align = 'right' },
+    { name = 'stop', title = 'end', width = 17, align = 'left', sep = ' => ' },
+  }))
+  return function(rows)
+    if #rows == 0 and out.format == 'text' then rows = zeros(only or 'all') end
+    table.sort(rows, function(a, b)
+      if a.device ~= b.device then return a.device < b.device end
+      return a.order < b.order
+    end)
+    out:table(spec, rows)
+  end
+end
+
+--- Returns a function that prints a stage that took too long, with the event that ends it.
+local function slow_printer(out)
+  tables.record('blktrace', SLOW)
+  return function(ev, device, from, to, ns)
+    local start, stop = STAGES[from], STAGES[to]
+    if out.format == 'text' then
+      out:stamp(ev._time, (' blktrace: %s %s => %s %.3f us'):format(device, start, stop, ns / 1e3))
+    else
+      local time = out:seconds(ev._time)
+      out:record('blktrace', { time = time, device = device, start = start, stop = stop, ns = ns }, SLOW)
+    end
+    out:print_event(ev)
+  end
 end
 
 local function warn_dropped(out, n)
@@ -204,10 +244,16 @@ local function of_tracked(settings)
 end
 
 --- Returns the handlers of the profiler.
----@param settings BlockSettings
+---@param selection BlockSelection
+---@param opt table than, and the common options
+---@param out Output
+---@param session Session
 ---@return table handlers
-function block_requests.run(settings)
-  return (settings.than or settings.session.named_threads) and of_tracked(settings) or of_all(settings)
+function block_requests.run(selection, opt, out, session)
+  local settings = { devices = selection.devices, filter = selection.filter, than = opt.than, opt = opt, out = out,
+    session = session, print = printer(out, opt.than, selection.only) }
+  if opt.than then settings.slow = slow_printer(out) end
+  return (opt.than or session.named_threads) and of_tracked(settings) or of_all(settings)
 end
 
 return block_requests
