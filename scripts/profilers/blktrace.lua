@@ -24,6 +24,10 @@ threads.]],
     { 'profscript blktrace -d /dev/vda --than 10ms', 'slow requests of one disk' },
   },
   unsupported = { 'event' },
+  optional = {
+    ['block:block_getrq'] = 'requests begin with their next stage',
+    ['block:block_rq_insert'] = 'requests go from block_getrq to block_rq_issue',
+  },
   everywhere = true, -- a request may be issued by any thread, and is completed in an interrupt
   options = {
     device = { type = 'string', short = 'd', argument = 'DEVICE', help = 'trace only this disk or partition' },

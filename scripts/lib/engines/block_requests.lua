@@ -18,7 +18,7 @@ local ISSUED, LAST = 3, #STAGES
 local MAX_REQUESTS = 2 ^ 20
 local MAX_ROWS = 4096
 local MAX_DEVICES = 4096
-local KINDS = LAST * LAST -- of pairs
+local MAX_KINDS = LAST * LAST -- of pairs
 local NO_SECTOR = 2 ^ 53 -- and above: a request without data, such as a flush, has sector -1 as u64
 local IN_FLIGHT = 1e9 -- ns; requests issued later than that before the end may still be at the device
 
@@ -85,7 +85,8 @@ local function warn_missed(missed, out)
   unreported.warn(missed, out, 'blktrace', nil, nil, 'their requests are in no row, or still wait for the device')
 end
 
---- Returns a matcher whose rows are devices and kinds of pairs, and the event of the stage ISSUED.
+--- Returns a matcher whose rows are devices and kinds of pairs, its events, and the stage of each: a recording may lack
+--- the first two.
 local function new_matcher(settings, keys, hists)
   -- The sector of a request, and the disk that it is on, as one number.
   local disk = 'dev'
@@ -95,15 +96,18 @@ local function new_matcher(settings, keys, hists)
   local key = ('(unsigned long)(%s) * 0x9e3779b97f4a7c15 + sector'):format(disk)
   local selects = settings.filter
   local filter = ('%ssector < %.0f'):format(selects ~= '' and ('(%s) && '):format(selects) or '', NO_SECTOR)
-  local events = {}
+  local events, stage_of = {}, {}
   for stage, name in ipairs(STAGES) do
-    events[stage] = settings.session.event { 'block:' .. name }
-    events[stage]:set { filter = filter, key = key, role = stage == LAST and '2' or '3' }
+    local event = settings.session.event { 'block:' .. name }
+    if event then
+      events[#events + 1], stage_of[#stage_of + 1] = event, stage
+      event:set { filter = filter, key = key, role = stage == LAST and '2' or '3' }
+    end
   end
   return pairs_.new {
     stages = { events }, cycle = true, value = 'dev',
-    rows = { by = { 'value' }, ids = keys, hists = hists, kinds = KINDS },
-  }, events[ISSUED]
+    rows = { by = { 'value' }, ids = keys, hists = hists, kinds = #events * #events },
+  }, events, stage_of
 end
 
 --- Returns both histograms as one.
@@ -116,14 +120,14 @@ local function merged(a, b)
 end
 
 --- Returns the histograms of a matcher by disk and kind of pair.
-local function by_disk(devices, keys, hists)
+local function by_disk(devices, keys, hists, kinds)
   local found = {}
   for id = 0, keys:count() - (keys:overflow() > 0 and 0 or 1) do
     local dev = id < keys:count() and keys:part(id, 1)
     local name = dev and devices:name(devices.disk_of[dev] or dev) or '(other)'
     found[name] = found[name] or {}
-    for kind = 0, KINDS - 1 do
-      found[name][kind] = merged(found[name][kind], hists:get((dev and id or MAX_DEVICES) * KINDS + kind))
+    for kind = 0, kinds - 1 do
+      found[name][kind] = merged(found[name][kind], hists:get((dev and id or MAX_DEVICES) * kinds + kind))
     end
   end
   return found
@@ -131,14 +135,16 @@ end
 
 --- Returns the handlers for the times of all requests.
 local function of_all(settings)
-  local keys, hists, out = intern.new(1, MAX_DEVICES), hist.set((MAX_DEVICES + 1) * KINDS), settings.out
-  local matcher, issued = new_matcher(settings, keys, hists)
+  local keys, hists, out = intern.new(1, MAX_DEVICES), hist.set((MAX_DEVICES + 1) * MAX_KINDS), settings.out
+  local matcher, events, stage_of = new_matcher(settings, keys, hists)
+  local n_events = #events
   local missed, completed, dropped = unreported.new(), false, 0
   local function report()
     local rows = {}
-    for device, of in pairs(by_disk(settings.devices, keys, hists)) do
+    for device, of in pairs(by_disk(settings.devices, keys, hists, n_events * n_events)) do
       for kind, stages in pairs(of) do
-        local from, to, n = math.floor(kind / LAST) + 1, kind % LAST + 1, stages:stats().count
+        local from, to = stage_of[math.floor(kind / n_events) + 1], stage_of[kind % n_events + 1]
+        local n = stages:stats().count
         if to == LAST and n > 0 then completed = true end
         if to > 1 and n > 0 then
           rows[#rows + 1] = row_of(device, from, to, stages)
@@ -157,7 +163,7 @@ local function of_all(settings)
   return { matcher, interval = report, stop = function()
     matcher:finish()
     report()
-    missed.completions = missed.completions + matcher:overdue(issued, completed and IN_FLIGHT or -1)
+    missed.completions = missed.completions + matcher:overdue(events[n_events - 1], completed and IN_FLIGHT or -1)
     warn_missed(missed, out)
   end }
 end
