@@ -141,7 +141,7 @@ demo: deps ## three seconds of live tracing (as root), or of a recording where t
 	$(SUBMAKE) ASAN= all $(WORKLOADS)
 	@tests/demo.sh
 
-test: DEPS += bpftool qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3 \
+test: DEPS += bpftool strace qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3 \
 	libtraceevent1-plugin protobuf-compiler python3-jsonschema python3-prometheus-client sqlite3
 test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
 	$(SUBMAKE) ASAN= programs

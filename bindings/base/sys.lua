@@ -9,6 +9,12 @@ local sys = { getenv = os.getenv }
 sys.PIDS_MAX = ffi.C.PIDS_MAX -- all pids and tids are smaller
 sys.CPUS_MAX = ffi.C.CPUS_MAX -- all CPU numbers are smaller
 
+--- Returns the bound of the thread ids that this machine uses at the moment: all are less.
+---@return integer
+function sys.pid_max()
+  return math.min(tonumber((sys.read '/proc/sys/kernel/pid_max')) or sys.PIDS_MAX, sys.PIDS_MAX)
+end
+
 --- Returns the message for a positive errno.
 ---@param code integer
 ---@return string

@@ -73,6 +73,14 @@ end
 
 -- The events --------------------------------------------------------------------------------------
 
+--- Returns whether a program drops what is not about the threads that the run names.
+local function is_dropped(run, event)
+  for _, one in ipairs(run.in_kernel.only_threads) do
+    if one == event then return true end
+  end
+  return false
+end
+
 --- Returns what is known about an event.
 ---@param run Run
 ---@param event Event
@@ -93,7 +101,7 @@ local function of_event(run, event, checked)
     has_user_stack = has_stack and request.callchain >= C.STACK_USER,
     has_stack_copy = request.attr.sample_stack_user > 0,
     has_strings = event.strings ~= nil,
-    has_program = request.bpf_array ~= 0,
+    has_program = request.bpf_array ~= 0 or is_dropped(run, event),
     has_parts = request.reads ~= 0 or request.sample ~= 0,
     is_rare = request.attr.freq ~= 0 or request.attr.sample_period > 1,
     has_user_filter = event.filters.user ~= nil,
@@ -101,7 +109,6 @@ local function of_event(run, event, checked)
     is_known = is_known,
     is_exact = is_known and capture.is_exact(name),
     is_exact_other = is_known and capture.is_exact(name, true),
-    taken = event.route.does and event.route,
     guards = checked and guards_of(run, event, checked) or 0,
   }
 end

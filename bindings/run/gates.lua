@@ -69,7 +69,7 @@ end
 function gates.prepare(run)
   for _, source in ipairs(list(run)) do
     source.routes = routes.new()
-    source.routes:add_events(source.checked)
+    source.routes:add_events(source.checked, {})
     for _, route in ipairs(source.counts and source.counts.routes or {}) do
       for _, handler in ipairs(route.handlers) do source.routes:add(route, handler) end
     end

@@ -6,11 +6,13 @@ local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
 local cgroups = require 'bindings.session.cgroups'
+local dispatch = require 'bindings.view.dispatch'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
 local facts = require 'bindings.run.facts'
 local failure = require 'bindings.base.failure'
 local gates = require 'bindings.run.gates'
+local libbpf = require 'bindings.bpf.libbpf'
 local planner = require 'bpf.plan.planner'
 local probe = require 'bpf.gen.probe'
 local program = require 'bpf.gen.program'
@@ -19,6 +21,7 @@ local switch = require 'bpf.gen.switch'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
+local thread_events = require 'bpf.gen.thread_events'
 local ways = require 'bpf.ways.list'
 
 local C = ffi.C
@@ -52,6 +55,8 @@ local in_kernel = {}
 ---@field calls SystemCalls
 ---@field only_plan table<Event, HandlerPlan> of the events that have only one handler
 ---@field plan? Plan
+---@field receivers table<Event, fun(ev: Ev)> handlers of events of which programs send only some
+---@field only_threads Event[] of which programs drop what is not about the threads that the run names
 local InKernel = {}
 InKernel.__index = InKernel
 
@@ -59,7 +64,9 @@ InKernel.__index = InKernel
 ---@return InKernel
 function in_kernel.new(run)
   if run.opt.dry_run then program.only_generate() end
-  local self = setmetatable({ offers = {}, run = run, calls = system_calls.new(), only_plan = {}, _links = {} },
+  if run.opt.dry_run == 'code' then dispatch.keep_sources() end
+  local self = setmetatable({ offers = {}, run = run, calls = system_calls.new(), only_plan = {}, _links = {},
+    only_threads = {}, receivers = {}, _droppers = {} },
     InKernel)
   self.captures = ways.capture.new(self)
   return self
@@ -136,19 +143,52 @@ function InKernel:threads()
   return self._threads
 end
 
+--- Notes events of which only those about the threads that the run names are wanted.
+---@param list Event[]
+function InKernel:want_only_threads(list)
+  for _, event in ipairs(list) do
+    if thread_events.names_threads(event) then table.insert(self.only_threads, event) end
+  end
+end
+
+--- Loads the programs that drop the events about other threads. Without them, the profiler drops them.
+function InKernel:_drop_others()
+  local run = self.run
+  for _, event in ipairs(self.only_threads) do
+    if not event.route.does then
+      local ok, reason = asm.attempt(function()
+        local lib, missing = libbpf.open()
+        local loaded, rings = thread_events.load { event = event.name, list = event.list, fields = event.fields,
+          type = tonumber(event.request.attr.config), filters = self:filters(event, true), threads = self:threads(),
+          nr_cpus = lib and lib.libbpf_num_possible_cpus() or asm.refuse('%s', missing) }
+        event.request.bpf_array = rings.fd
+        table.insert(self._droppers, { rings, program.is_dry() and loaded or probe.attach(loaded, self.calls) })
+        return true
+      end)
+      if not ok and run.opt.verbose >= 1 then
+        run.out:warn(('%s: recording each %s of all threads, without a BPF program: %s'):format(run.name, event.name,
+          reason))
+      end
+    end
+  end
+end
+
 --- Lets the session mark the target threads. Called when it is known who takes the events.
 function InKernel:_aim()
   local aims, run = self._threads or self._targets, self.run
   if not aims or program.is_dry() then return end
   local rings = self.captures.rings
-  if #self.offers == 0 and (self._threads or not (rings and rings.events > 0)) then return aims:close() end
-  if aims.marks then run:mark_threads(aims.marks.bytes, aims) end
+  if #self.offers + #self._droppers == 0 and (self._threads or not (rings and rings.events > 0)) then
+    return aims:close()
+  end
+  if aims.marks then run:mark_threads(aims.marks.bytes, aims, ffi.cast('uint64_t *', aims.limits.bytes)) end
   -- The workload starts with the session, but nobody is a target before.
-  if #self.offers > 0 and attach.is_target(run.opt, run.workload) then self.switch:on() end
+  if #self.offers > 0 and (self._threads or attach.is_target(run.opt, run.workload)) then self.switch:on() end
 end
 
 --- Detaches the programs that follow the targets. Called when no event can happen any more.
 function InKernel:forget_targets()
+  for _, one in ipairs(self._droppers) do one[2]:close() end
   local aims = self._threads or self._targets
   if aims then aims:close() end
 end
@@ -264,6 +304,7 @@ function InKernel:decide(checked)
     if not offer.refusal then accepted[#accepted + 1] = offer end
   end
   self.offers = accepted
+  self:_drop_others()
   self:_aim()
   report(run, self.plan)
 end

@@ -9,9 +9,7 @@ local public_event = require 'bindings.view.public_event'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
 local session_api = require 'bindings.run.session_api'
-local capture = require 'bpf.gen.capture'
 local strings = require 'bindings.select.user_strings'
-local task_filter = require 'bindings.bpf.task_filter'
 local user_strings = require 'bindings.run.user_strings'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
@@ -190,11 +188,7 @@ function Instance:mark_events()
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list, self.wants.stacks)
   self._sample_filter = sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
-  if not self.wants.only_threads then return end
-  local run = self.run
-  local inherits = attach.inherits(run.opt, run.workload)
-  local marks, anchor = task_filter.apply(run, list, inherits, capture.common_bytes())
-  if marks then run:mark_threads(marks, anchor) end
+  if self.wants.only_threads then self.run.in_kernel:want_only_threads(list) end
 end
 
 return instance

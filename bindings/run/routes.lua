@@ -32,9 +32,10 @@ end
 
 --- Adds the handlers of events that start() returned.
 ---@param checked contract.Handlers
-function Routes:add_events(checked)
+---@param receivers table<Event, function> of events of which programs send only some, see InKernel
+function Routes:add_events(checked, receivers)
   for _, entry in ipairs(checked.events) do
-    for _, event in ipairs(entry.found) do self:add(event, entry.handler) end
+    for _, event in ipairs(entry.found) do self:add(event, receivers[event] or entry.handler) end
   end
 end
 

@@ -7,7 +7,9 @@ local explain = require 'bindings.run.explain'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local gates = require 'bindings.run.gates'
+local generated = require 'bindings.run.generated'
 local handler_plans = require 'bpf.ways.handler'
+local plan_json = require 'bindings.run.plan_json'
 local printed = require 'bindings.run.printed'
 local runs = require 'bindings.run.run'
 local target_filter = require 'bindings.run.target_filter'
@@ -109,8 +111,11 @@ end
 ---@param version Version
 ---@param plans HandlerPlan[]
 function setup.print(run, version, plans)
-  run.out:append(run.opt.explains and explain.text(run, plans, version.checked) or dry_run.text(run))
-  runs.flush(run.out)
+  local out, opt = run.out, run.opt
+  out:append(out.format == 'json' and plan_json.text(run)
+    or opt.explains and explain.text(run, plans, version.checked) or dry_run.text(run))
+  if opt.dry_run == 'code' then out:append(generated.text(run)) end
+  runs.flush(out)
 end
 
 --- Opens the events and starts the session.

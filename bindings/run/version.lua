@@ -28,7 +28,7 @@ local function route(run, checked, prints_events)
     local function print_event(ev) run.out:print_event(ev) end
     for _, event in ipairs(run.events.list) do all:add(event, print_event) end
   end
-  all:add_events(checked)
+  all:add_events(checked, run.in_kernel.receivers)
   for _, counted in ipairs(run.counts and run.counts.routes or {}) do
     for _, handler in ipairs(counted.handlers) do all:add(counted, handler) end
   end

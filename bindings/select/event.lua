@@ -99,7 +99,7 @@ function Event:split_filter(filters) self.filters = filters end
 function Event:complete(filter)
   local request = self.request
   request.name, request.config1_text, request.cpus = self.name, self.config1_text, self.attrs.cpus
-  request.filter = filter
+  request.filter = request.bpf_array == 0 and filter or nil -- a program that writes the samples has the filter
 end
 
 return event

@@ -5,10 +5,11 @@ local check = require 'bindings.base.check'
 local counts = require 'bindings.session.counts'
 local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
-local prev_state = require 'bindings.expr.prev_state'
+local sched_switch = require 'bindings.expr.sched_switch'
 local public_event = require 'bindings.view.public_event'
 local recorded = require 'bindings.select.recorded'
 local tally = require 'bpf.ways.count'
+local task_states = require 'bpf.ways.states'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -64,7 +65,7 @@ function request.events(api, of)
   ---@param event Event sched:sched_switch
   ---@return integer bit 0: the kernel does not report preemption
   function api.preempted_state(event)
-    return prev_state.preempted(public_event.one(event, 'session.preempted_state'))
+    return sched_switch.preempted(public_event.one(event, 'session.preempted_state'))
   end
 end
 
@@ -123,6 +124,14 @@ function request.counts(api, of)
     check_start 'session.tally'
     check.is(settings, 'table', 'session.tally takes a table')
     return tally.new(instance, settings)
+  end
+
+  --- Adds up how long tasks are in their states, in the kernel if possible. Only valid in start().
+  ---@param settings TaskStatesSettings
+  ---@return TaskStatesTaker
+  function api.task_states(settings)
+    check_start 'session.task_states'
+    return task_states.new(instance, settings)
   end
 
   --- Makes each sample of an event contain the number of these events on its CPU so far, including itself. Subtract the

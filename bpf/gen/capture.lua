@@ -49,6 +49,7 @@ local LOST = { size = 56, id = 8, number = 16, task = 24, time = 32, cpu = 40, i
 local SAMPLE_TYPE, LOST_TYPE = 9, 2 -- PERF_RECORD_SAMPLE, PERF_RECORD_LOST
 local KERNEL_MODE, USER_MODE = 1, 2 -- PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_USER
 
+capture.RAW_AT = RAW -- offset of the fields in a sample
 capture.MAX_EVENTS = 64 -- in one run: the bits of CAPTURE_ENABLED
 local FIRST_RELEASE = 5.017 -- before, common_preempt_count is another number
 local FORCE_WAKEUP = 2 -- BPF_RB_FORCE_WAKEUP
@@ -74,14 +75,19 @@ local MAX_DEPTH = 15 -- of common_preempt_count
 local Rings = {}
 Rings.__index = Rings
 
+--- Refuses if programs cannot write the records of this kernel.
+function capture.check_kernel()
+  if ffi.arch ~= 'x64' then asm.refuse('programs capture events on x86 only') end
+  if computed.release() < FIRST_RELEASE then asm.refuse('capturing needs Linux 5.17') end
+end
+
 --- Creates the rings. Refuses without BPF.
 ---@param pages integer of each ring, a power of two
 ---@param watermark integer percent
 ---@param overwrite? boolean
 ---@return Rings
 function capture.rings(pages, watermark, overwrite)
-  if ffi.arch ~= 'x64' then asm.refuse('programs capture events on x86 only') end
-  if computed.release() < FIRST_RELEASE then asm.refuse('capturing needs Linux 5.17') end
+  capture.check_kernel()
   local lib, missing = libbpf.open()
   if not lib then asm.refuse('%s', missing) end
   if bit.band(pages, pages - 1) ~= 0 or not overwrite and pages * 4096 <= 2 * C.CAPTURE_MARGIN then
@@ -177,29 +183,6 @@ local function common_bytes(a, event)
   offset, size = types.member('task_struct', 'migration_disabled')
   a:load(size, 2, 8, offset)
   depth(12)
-end
-
---- What the program of bpf/threads.bpf.c needs to compute the same bytes.
----@class CommonBytes
----@field preempt_distance integer
----@field resched integer bits of a thread's flags
----@field resched_lazy integer
-
---- Returns what compiled programs need to compute common_flags and common_preempt_count; nil if they cannot.
----@return CommonBytes?
-function capture.common_bytes()
-  if ffi.arch ~= 'x64' or computed.release() < FIRST_RELEASE then return end
-  local distance = asm.attempt(function()
-    types.member('task_struct', 'se.cfs_rq') -- the way to the run queue
-    types.member('cfs_rq', 'rq')
-    return types.preempt_distance()
-  end)
-  if not distance then return end
-  local bits = computed.resched_bits()
-  return {
-    preempt_distance = distance, resched = bit.lshift(1, bits.now),
-    resched_lazy = bits.lazy and bit.lshift(1, bits.lazy) or 0,
-  }
 end
 
 -- Records ----------------------------------------------------------------------------------------

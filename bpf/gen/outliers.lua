@@ -79,14 +79,14 @@ function outliers.more(plan) return plan.size and plan.size + (plan.leaves and L
 ---@param source Source
 ---@param places ProbePlaces
 ---@param event OutlierEvent
----@param tag integer
 ---@param more integer Starts.more
+---@param load_word fun() generates r1 = the word of the start, at the time in r8
 ---@return fun()
-function outliers.keeper(a, source, places, event, tag, more)
+function outliers.keeper(a, source, places, event, more, load_word)
   return function()
     local time, word, done = a:take(8), a:take(8), a:new_label()
     a:store(8, FRAME, time, 8)
-    starts.word(a, tag)
+    load_word()
     a:store(8, FRAME, word, 1)
     a:alu('xor', 1, -1)
     a:store(8, 9, more, 1)
@@ -193,10 +193,21 @@ function outliers.take_left(plan, from, key, out)
   local word = left[LEFT.word / 8]
   if word == 0 then return false end
   out.ns, out.key, left[LEFT.word / 8] = left[LEFT.ns / 8], key, 0
+  outliers.copy_kept(plan, kept, word, out)
+  return true
+end
+
+--- Copies a kept event. Returns whether it is still that of a start.
+---@param plan OutlierPlan
+---@param kept ffi.cdata* uint8_t *
+---@param word integer64 of the start
+---@param out ffi.cdata* struct outlier *, with room for plan.size; its tag becomes 0 if the event was overwritten
+---@return boolean
+function outliers.copy_kept(plan, kept, word, out)
   ffi.copy(ffi.cast('uint8_t *', out) + AT.pid, kept + WORD, plan.size - WORD)
   local is_valid = ffi.cast(words_type, kept)[0] == word
   out.tag = is_valid and tonumber(word % (MOST_TAGS + 1)) or 0
-  return true
+  return is_valid
 end
 
 --- Generates code that sends a pair with the key in r7, at the time in r8, if it is an outlier. Keeps r7 and r8.

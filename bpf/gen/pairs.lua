@@ -6,7 +6,7 @@
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local compile = require 'bpf.gen.compile'
-local latencies = require 'bpf.gen.latencies'
+local kernel_sums = require 'bpf.gen.sums'
 local outliers = require 'bpf.gen.outliers'
 local program = require 'bpf.gen.program'
 local starts = require 'bpf.gen.starts'
@@ -112,14 +112,14 @@ function kernel_pairs.new(plan, nr_cpus)
   self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
   if plan.rows then
     local has_kinds, buckets = plan.rows.kinds ~= nil, plan.rows.buckets
-    local is_small = #plan.rows.by == 1 and not has_kinds and (not buckets or latencies.fits(SMALL_ROWS + 1, nr_cpus))
-    self.rows = latencies.rows(#plan.rows.by + (has_kinds and 1 or 0), {
+    local is_small = #plan.rows.by == 1 and not has_kinds and (not buckets or kernel_sums.fits(SMALL_ROWS + 1, nr_cpus))
+    self.rows = kernel_sums.rows(#plan.rows.by + (has_kinds and 1 or 0), {
       threshold = plan.threshold, nr_cpus = nr_cpus, sides = plan.sides, most = plan.rows.most, kinds = plan.rows.kinds,
       buckets = buckets,
       small = is_small and SMALL_ROWS or nil,
     })
   elseif not plan.only_outliers then
-    self.cells = latencies.cells(kinds, nr_cpus, { threshold = plan.threshold, buckets = true })
+    self.cells = kernel_sums.cells(kinds, nr_cpus, { threshold = plan.threshold, buckets = true })
   end
   return self
 end
@@ -262,7 +262,9 @@ function Program:store(rule, value)
   local function count(name) self:count(name) end
   local plan = self.of.plan.outliers
   local keep = plan and plan.size
-    and outliers.keeper(a, self.source, self.places, rule.sample, rule.tag, self.of.starts.more)
+    and outliers.keeper(a, self.source, self.places, rule.sample, self.of.starts.more, function()
+      starts.word(a, rule.tag)
+    end)
   self.of.starts:store(a, rule.tag, rule.value and value, { full = full, late = done }, count, keep)
   a:go(done)
   a:label(full)

@@ -10,10 +10,10 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
-local buckets = require 'bpf.gen.buckets'
 local compile = require 'bpf.gen.compile'
 local computed = require 'bpf.gen.computed'
 local expr = require 'bindings.expr.compile'
+local kernel_sums = require 'bpf.gen.sums'
 local parts = require 'bpf.gen.parts'
 local program = require 'bpf.gen.program'
 local switch = require 'bpf.gen.switch'
@@ -285,16 +285,16 @@ end
 --- Adds the value in r0, which a histogram can hold, to the statistics at r7 + off. Uses r1.
 local function add_stats(a, off)
   add_sum(a, off + place 'sum')
-  buckets.raise(a, 7, off + place 'max', 0)
+  kernel_sums.raise(a, 7, off + place 'max', 0)
   a:alu('xor', 0, -1)
-  buckets.raise(a, 7, off + place 'not_min', 0)
+  kernel_sums.raise(a, 7, off + place 'not_min', 0)
   a:alu('xor', 0, -1)
 end
 
 --- Counts one in the bucket of r0 of those at r7 + off, which may exceed the offset of an instruction. The verifier
 --- follows each path to here apart, so this comes last.
 local function add_bucket(a, off)
-  buckets.number(a, 0, 3, 'done')
+  kernel_sums.number(a, 0, 3, 'done')
   a:alu('lsh', 3, 3)
   a:alu_r('add', 7, 3)
   a:alu('add', 7, off)
@@ -359,7 +359,7 @@ local function generate(self, a, source, places, one, index)
     find_row(self, a, source, places, one, key_at)
     if one.hist then
       load_value(self, a, one, value_at, false)
-      buckets.number(a, 0, 3)
+      kernel_sums.number(a, 0, 3)
       find_bucket(self, a, places, key_at)
       load_value(self, a, one, value_at, true)
       add_stats(a, self.hist_at)

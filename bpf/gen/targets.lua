@@ -22,6 +22,8 @@ local WAITING = 'pt-exec\0' -- of "profscript-exec", the name of a child that wa
 
 ---@class Targets
 ---@field marks? Descriptor of threads: a byte for each id
+---@field limits? Descriptor of threads: two words for programs, the time when the session begins, which it sets itself
+--- right before a workload starts, and the one at which it ends
 ---@field check fun(self, a: Asm, off: string, is_exit?: boolean) generates code that jumps unless the current task is a
 --- target; uses r0 to r5. is_exit: see ProbeSpec
 local Threads = {}
@@ -131,7 +133,8 @@ end
 ---@param at_exec boolean the target is a workload
 ---@return Targets
 function targets.threads(inherits, at_exec)
-  local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX), _programs = {}, _links = {} }, Threads)
+  local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX), limits = program.mapped(16),
+    _programs = {}, _links = {} }, Threads)
   inherit(self, inherits)
   if at_exec then begin_at_exec(self) end
   follow_ids(self)

@@ -57,7 +57,6 @@ local planner = {}
 ---@field is_exact boolean and its common_flags
 ---@field is_exact_other boolean the latter if the event is about another task
 ---@field gate? string the source that decides whether it is passed on
----@field taken? Route the profiler has a program of its own for it
 ---@field guards integer conditions without which its only handler does nothing
 
 ---@class OfferFacts
@@ -173,7 +172,6 @@ end
 --- Returns the route of an event that no offer takes.
 local function plan_event(plan, ways, index, why)
   local facts, event = plan.facts, plan.facts.events[index]
-  if event.taken then return event.taken end
   local one = { event = event.name, way = 'sample', by = 'perf', why = why }
   local level
   local reason = planner.refuses_programs(facts) or refuses_tasks(facts, event)

@@ -20,6 +20,7 @@ for _, way in ipairs {
   require 'bpf.ways.pair',
   require 'bpf.ways.outlier',
   require 'bpf.ways.window',
+  require 'bpf.ways.states',
   require 'bpf.ways.capture',
 } do
   ways[way.name] = way

@@ -11,12 +11,12 @@ local ORDER = { 'time', 'pid', 'comm', 'state', 'ns' }
 --- Returns a function that prints a wait. `ev` is the event at its end, if there is one.
 ---@param out Output
 ---@param session Session
----@param started Slots the events at which the current states began, by thread
+---@param first fun(pid: integer, state: integer, since?: number): Ev? returns the event at which a state began
 ---@param names string[] of the states
----@return fun(pid: integer, state: integer, ns: number, ev?: Ev)
-function waits.printer(out, session, started, names)
+---@return fun(pid: integer, state: integer, ns: number, ev?: Ev, since?: number) since: of a state that has not ended
+function waits.printer(out, session, first, names)
   tables.record('task-state', ORDER)
-  return function(pid, state, ns, ev)
+  return function(pid, state, ns, ev, since)
     local word, name = names[state] == 'RD' and 'RUNDELAY' or 'WAIT', session.task_name(pid)
     if out.format == 'text' then
       out:stamp(nil, (' task-state: %d %s %s %.3f ms'):format(pid, name, word, ns / 1e6))
@@ -24,7 +24,7 @@ function waits.printer(out, session, started, names)
       local time = out:seconds(ev and ev._time or session.now())
       out:record('task-state', { time = time, pid = pid, comm = name, state = names[state], ns = ns }, ORDER)
     end
-    local from = started:get(pid)
+    local from = first(pid, state, since)
     if from then out:print_event(from) end
     if ev then out:print_event(ev) end
   end

@@ -2,6 +2,7 @@
 --- The states of tasks, and the table of task-state: how long they last, by state or by thread and state.
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
+local sched_switch = require 'bindings.expr.sched_switch'
 local tables = require 'lib.table'
 
 local MAX_THREADS = 65536
@@ -9,11 +10,7 @@ local UNKNOWN = '<...>'
 
 local states = {}
 
---- States, in the order of the table; 0 is unknown.
-states.NAMES = { 'R', 'S', 'D', 'T', 't', 'I', 'P', 'RD' }
-states.ON_CPU, states.SLEEP, states.BLOCKED, states.QUEUED = 1, 2, 3, 8
-
-local NAMES = states.NAMES
+local NAMES, ON_CPU, QUEUED = sched_switch.STATES, sched_switch.ON_CPU, sched_switch.QUEUED
 
 local function read_stat(tid)
   local file = io.open(('/proc/%d/stat'):format(tid))
@@ -28,7 +25,7 @@ end
 function states.of_threads(tids, call)
   for _, tid in ipairs(tids) do
     local comm, letter = read_stat(tid)
-    for state = 1, states.QUEUED - 1 do
+    for state = 1, QUEUED - 1 do
       if NAMES[state] == letter then call(tid, state, comm) end
     end
   end
@@ -39,7 +36,7 @@ end
 ---@param missed Unreported
 ---@return boolean
 function states.lasts(tid, state, missed)
-  local is_doubtful = missed.wakeups + missed.switches > 0 and state ~= states.ON_CPU and state ~= states.QUEUED
+  local is_doubtful = missed.wakeups + missed.switches > 0 and state ~= ON_CPU and state ~= QUEUED
   if not is_doubtful or select(2, read_stat(tid)) == NAMES[state] then return true end
   missed.wakeups = missed.wakeups + 1
   return false
@@ -50,7 +47,7 @@ end
 ---@return table<integer, boolean>?
 function states.slept(opt)
   if not (opt.interruptible or opt.uninterruptible) then return end
-  return { [states.SLEEP] = opt.interruptible, [states.BLOCKED] = opt.uninterruptible }
+  return { [sched_switch.SLEEP] = opt.interruptible, [sched_switch.BLOCKED] = opt.uninterruptible }
 end
 
 --- The table of a run.

@@ -25,8 +25,9 @@ local NEW = 'sched:sched_wakeup_new'
 ---@field filter fun(...: string): string? returns a kernel filter for events with a target in one of these fields;
 --- nil if the kernel cannot know all targets
 ---@field born fun(ev: Ev) follows new threads; call it in your handler of sched_wakeup_new, if you have one
----@field follow fun(handlers: table, begin?: fun(tids: integer[])): table adds the handlers that has() needs and
---- returns the table; begin is called with the threads that the user has named
+---@field follow fun(handlers: table, begin?: fun(tids: integer[]), sees_births?: boolean): table adds the handlers that
+--- has() needs and returns the table; begin is called with the threads that the user has named; sees_births: one of the
+--- handlers calls born() for each new thread
 
 --- Creates the targets of a run.
 ---@param session Session
@@ -57,11 +58,13 @@ function threads.new(session, opt, only_targets)
     wanted[pid] = inherits and parent > 0 and parent < max and wanted[parent] or 0
   end
 
-  function self.follow(handlers, begin)
+  function self.follow(handlers, begin, sees_births)
     if only_targets and not (everyone or session.is_source or self.filter 'pid') then
       session.want { only_threads = true }
     end
-    if inherits and not everyone and not handlers[NEW] and session.supports(NEW) then handlers[NEW] = self.born end
+    if inherits and not everyone and not (sees_births or handlers[NEW]) and session.supports(NEW) then
+      handlers[NEW] = self.born
+    end
     handlers.targets = function(tids)
       for _, tid in ipairs(tids) do wanted[tid] = 1 end
       if begin then begin(tids) end

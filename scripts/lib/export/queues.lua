@@ -4,7 +4,7 @@
 --- runnable; it ends when the task runs. After a loss, and when a task turns up in a place where it cannot have come
 --- from, what is known of its wait is dropped. If the switches of many tasks are not seen (-p), nothing more is told.
 local ffi = require 'ffi'
-local prev_state = require 'bindings.expr.prev_state'
+local sched_switch = require 'bindings.expr.sched_switch'
 
 local cast = ffi.cast
 local queues = {}
@@ -76,7 +76,7 @@ function queues.new(listener)
   end
 
   function self._switch(event)
-    local payload, size, preempted = event.view.payload, event.view.size, prev_state.preempted(event)
+    local payload, size, preempted = event.view.payload, event.view.size, sched_switch.preempted(event)
     return function(e)
       local cpu, time = e.cpu, e.time
       if e.raw_size < size or cpu < 0 or switched[cpu] == time then return end -- the same switch, asked for twice

@@ -203,18 +203,23 @@ start task-state --csv -i 100s
 stop
 for state in R S RD; do rows 'by state' "c[\"state\"] == \"$state\" && c[\"calls\"] >= 1000"; done
 check_status 'a thousand reports' 0 "$PROFSCRIPT" task-state -i 2 --duration 2 -o "$TMP/out"
-"$PROFSCRIPT" task-state --dry-run >"$TMP/out"
-expect_line '--dry-run' '^  BPF: task_state: .*on_switch \(tp_btf/sched_switch\).*settle \(raw_tp\)$' "$TMP/out"
-"$PROFSCRIPT" task-state --dry-run -p $$ >"$TMP/out"
-expect_line '--dry-run -p' '^  BPF: task_state: .*; about the target threads only$' "$TMP/out"
-for args in '--capture perf' '--than 1s -g' -g '--filter x' '-C 0' '-N 5' "-t $$ -g" "--record $TMP/data" "--export $TMP/t.json"; do
+# in_kernel: the events of the dry run that BPF programs add up
+in_kernel() { grep -c '^  sched:sched_.* added up in the kernel, by a BPF program$' "$TMP/out"; }
+for args in '' "-p $$" '-C 0' -S '--perins'; do
+	# shellcheck disable=SC2086
+	"$PROFSCRIPT" task-state $args --dry-run >"$TMP/out"
+	check "'$args' does not need the events" test "$(in_kernel)" = 3
+done
+for args in '--capture perf' '--than 1s -g' -g '--filter x' '-N 5' "-t $$ -g" "--record $TMP/data" "--export $TMP/t.json" \
+	"--flame-graph $TMP/t.svg"; do
 	# shellcheck disable=SC2086
 	"$PROFSCRIPT" task-state $args --dry-run >"$TMP/out" 2>&1
 	expect_line "$args needs the events" '^task-state: [34] events' "$TMP/out"
+	check "$args needs the events: none is added up" test "$(in_kernel)" = 0
 done
 if setpriv --bounding-set -bpf,-sys_admin true 2>/dev/null; then
 	setpriv --bounding-set -bpf,-sys_admin "$PROFSCRIPT" task-state -v --duration 0.1 >"$TMP/out" 2>"$TMP/err"
-	expect_line 'without BPF' '^task-state: reading each event, without a BPF program: ' "$TMP/err"
+	expect_line 'without BPF' '^task-state: events are read through perf: ' "$TMP/err"
 	expect_line 'without BPF' '^task-state: 3 events' "$TMP/err"
 else
 	skip 'without BPF' 'setpriv cannot drop capabilities'

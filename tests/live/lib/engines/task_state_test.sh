@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# task-state --than: a BPF program adds up the states, and sends those that took too long with the events around them, as perf
-# would have reported them.
-. "$(dirname "$0")/../../lib.sh"
+# task-state --than: BPF programs add up the states, and send those that took too long with the events around them, as
+# perf would have reported them.
+. "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 "$PROFSCRIPT" task-state --than 1s --dry-run >"$TMP/out" 2>"$TMP/err" || skip_all "$(<"$TMP/err")"
 grep -q 'states over 1000 ms are sent' "$TMP/out" ||
-	skip_all "$("$PROFSCRIPT" task-state --than 1s --dry-run -v 2>&1 | grep 'without a BPF program')"
+	skip_all "$("$PROFSCRIPT" task-state --than 1s --dry-run -v 2>&1 | grep 'read through perf')"
 
 # CPU 0 is never idle, so the kernel hides no event of it.
 taskset -c 0 sh -c 'while :; do :; done' &
@@ -114,7 +114,7 @@ check 'a state that lasts, through perf' diff "$TMP/perf.last" "$TMP/auto.last"
 
 # --- losses ---------------------------------------------------------------------------------------
 
-start task-state --than 0ns -m 1 --csv -v
+start task-state --than 0ns -m 4 --csv -v
 "$TOP/build/workloads/pingpong" -c 0 20000
 stop
 seen=$(waits "$TMP/out" | grep -c '^task-state')

@@ -1,0 +1,592 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Sums and histograms that programs write and profscript reads. All have one layout: a struct hist_sums of
+--- native/hist.h, which is empty if all is 0 (not_min is the complement of the smallest value), and its buckets.
+---
+--- Cells have numbers. All cells of a CPU are together, twice: once for each side of the switch. Rows have keys of
+--- 64-bit numbers: their sums are in a hash of each side, and their buckets in another one. A look-up in a hash costs
+--- 50 to 90 ns, so rows may also have a table for each CPU before the hashes.
+local ffi = require 'ffi'
+local asm = require 'bpf.gen.asm'
+local bit = require 'bit'
+local cpu_list = require 'bindings.base.cpu_list'
+local program = require 'bpf.gen.program'
+local switch = require 'bpf.gen.switch'
+local sys = require 'bindings.base.sys'
+
+local C = ffi.C
+local FRAME = asm.FRAME
+local kernel_sums = {}
+
+local SUMS = ffi.sizeof 'struct hist_sums'
+local AT = {}
+for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed' } do
+  AT[name] = ffi.offsetof('struct hist_sums', name)
+end
+local MAX_BYTES = 2 ^ 26
+local OCTAVES = 64 -- counts of a cell by the number of bits of the values, which are times: none has 64
+local EXACT_BITS = 7 -- values of so many bits have a bucket each
+
+--- Generates code that raises the number at a register + off to that in another one. Another program may interrupt this
+--- one, or run on another CPU, so the number that was there is put back if it is larger. Uses r1. Since Linux 5.12.
+---@param a Asm
+---@param to integer register
+---@param off integer
+---@param value integer register
+---@param is_alone? boolean no other program writes there
+function kernel_sums.raise(a, to, off, value, is_alone)
+  local done = a:new_label()
+  a:load(8, 1, to, off)
+  a:jump_r('<=', value, 1, done)
+  if is_alone then
+    a:store(8, to, off, value)
+    return a:label(done)
+  end
+  a:alu_r('mov', 1, value)
+  for _ = 1, 3 do
+    a:exchange(to, off, 1)
+    a:jump_r('<=', 1, value, done)
+  end
+  a:label(done)
+end
+
+--- Generates code that puts the number of the bucket of a register, which is not negative, into another one. Uses r1
+--- and r2.
+---@param a Asm
+---@param from integer register
+---@param to integer register
+---@param none? string label, for a number that has none: never, but the verifier wants to know that before memory is
+--- accessed
+function kernel_sums.number(a, from, to, none)
+  a:alu_r('mov', 2, from)
+  a:alu('mov', to, 0)
+  for i = 5, 0, -1 do -- shifts the value until it is less than 128; the verifier would follow each path of jumps
+    a:value(1, 2 ^ (6 + 2 ^ i) - 1)
+    a:alu_r('sub', 1, 2)
+    a:alu('rsh', 1, 63) -- 1 if the value is larger
+    if i > 0 then a:alu('lsh', 1, i) end
+    a:alu_r('rsh', 2, 1)
+    a:alu_r('add', to, 1)
+  end
+  a:alu('lsh', to, 6)
+  a:alu_r('add', to, 2)
+  if none then a:jump('>=', to, C.HIST_BUCKETS, none) end
+end
+
+--- Generates code that adds a register, or 1, to the number at r5 + at. Uses r1 and r2.
+---@param a Asm
+---@param at integer
+---@param register integer|'one'
+---@param is_alone boolean no other program writes there
+local function add(a, at, register, is_alone)
+  if is_alone then
+    a:load(8, 2, 5, at)
+    if register == 'one' then a:alu('add', 2, 1) else a:alu_r('add', 2, register) end
+    return a:store(8, 5, at, 2)
+  end
+  if register == 'one' then a:alu('mov', 1, 1) end
+  a:atomic_add(8, 5, at, register == 'one' and 1 or register)
+end
+
+--- Generates code that adds the time in r3 to the sums at r5. Uses r1 and r2.
+---@param a Asm
+---@param threshold number longer times are counted; negative: none
+---@param failed? integer place of a flag on the stack
+---@param is_alone boolean see add()
+local function add_sums(a, threshold, failed, is_alone)
+  add(a, AT.sum, 3, is_alone)
+  kernel_sums.raise(a, 5, AT.max, 3, is_alone)
+  a:alu_r('mov', 2, 3)
+  a:alu('xor', 2, -1)
+  kernel_sums.raise(a, 5, AT.not_min, 2, is_alone)
+  if threshold >= 0 then
+    local below = a:new_label()
+    a:value(1, threshold)
+    a:jump_r('<=', 3, 1, below)
+    add(a, AT.over, 'one', is_alone)
+    a:label(below)
+  end
+  if failed then
+    local succeeded = a:new_label()
+    a:load(8, 1, FRAME, failed)
+    a:jump('==', 1, 0, succeeded)
+    add(a, AT.failed, 1, is_alone)
+    a:label(succeeded)
+  end
+end
+
+--- Generates r2 = the number of the highest bit of the time in r3. Uses r0, and makes r1 1 (or 0 for 0).
+local function highest_bit(a)
+  a:alu_r('mov', 1, 3)
+  a:alu('mov', 2, 0)
+  for _, bits in ipairs { 32, 16, 8, 4, 2, 1 } do
+    local less = a:new_label()
+    a:alu_r('mov', 0, 1)
+    a:alu('rsh', 0, bits)
+    a:jump('==', 0, 0, less)
+    a:alu_r('mov', 1, 0)
+    a:alu('add', 2, bits)
+    a:label(less)
+  end
+end
+
+--- Generates code that counts the time in r3 in its bucket. Uses r0, r1, r2 and r5.
+local function add_bucket(a, is_alone)
+  local done = a:new_label()
+  kernel_sums.number(a, 3, 0, done)
+  a:alu('lsh', 0, 3)
+  a:alu_r('add', 5, 0)
+  add(a, SUMS, 'one', is_alone)
+  a:label(done)
+end
+
+--- Generates code that counts the time in r3 by its number of bits. Uses r0, r1, r2 and r5.
+local function add_octave(a, is_alone)
+  highest_bit(a)
+  a:alu_r('add', 2, 1) -- 0 has no bit
+  a:alu('and', 2, OCTAVES - 1)
+  a:alu('lsh', 2, 3)
+  a:alu_r('add', 5, 2)
+  add(a, SUMS, 'one', is_alone)
+end
+
+local spread = ffi.new('uint64_t[?]', C.HIST_BUCKETS)
+
+--- Returns counts by number of bits as those of the buckets of the smallest such values.
+local function spread_octaves(counts)
+  ffi.fill(spread, ffi.sizeof(spread))
+  spread[0] = counts[0]
+  for bits = 1, OCTAVES - 1 do
+    local e = bits - 1
+    spread[e < EXACT_BITS and 2 ^ e or 64 * (e - EXACT_BITS + 2)] = counts[bits]
+  end
+  return spread
+end
+
+-- Cells by number -----------------------------------------------------------------------------------
+
+---@class KernelCells
+---@field map Descriptor
+---@field n integer cells of each CPU
+local Cells = {}
+Cells.__index = Cells
+
+--- Returns the bytes of a cell.
+function kernel_sums.cell_size(octaves, has_buckets)
+  return SUMS + 8 * (octaves and OCTAVES or has_buckets and C.HIST_BUCKETS or 0)
+end
+
+--- Makes cells. Refuses if they need too much memory.
+---@param n integer
+---@param nr_cpus integer
+---@param settings { buckets?: boolean, octaves?: boolean, threshold?: number } octaves: only a bucket for each power
+--- of two, which takes less memory
+---@return KernelCells
+function kernel_sums.cells(n, nr_cpus, settings)
+  local octaves = settings.octaves or false
+  local size = kernel_sums.cell_size(octaves, settings.buckets)
+  local bytes = 2 * nr_cpus * n * size
+  if bytes > MAX_BYTES then asm.refuse('the histograms of %d CPUs need too much memory', nr_cpus) end
+  return setmetatable({ map = program.mapped(bytes), n = n, size = size, nr_cpus = nr_cpus,
+    buckets = settings.buckets and not octaves, octaves = octaves, threshold = settings.threshold or -1 }, Cells)
+end
+
+--- Generates code that adds the time in r3 to the cell in r4, which is less than n. Uses all of r0 to r5.
+---@param a Asm
+---@param places ProbePlaces
+---@param failed? integer place of a flag on the stack
+---@param is_alone? boolean no other program writes to this cell of the CPU, not even one that interrupts this one
+function Cells:add(a, places, failed, is_alone)
+  is_alone = is_alone or false
+  local first = a:new_label()
+  a:load(8, 0, FRAME, places.cpu)
+  a:load(8, 1, FRAME, places.side)
+  a:jump('!=', 1, 2, first)
+  a:alu('add', 0, self.nr_cpus)
+  a:label(first)
+  a:alu('mul', 0, self.n)
+  a:alu_r('add', 0, 4)
+  a:alu('mul', 0, self.size)
+  a:map_value(5, self.map, 0)
+  a:alu_r('add', 5, 0)
+  if not (self.buckets or self.octaves) then add(a, AT.count, 'one', is_alone) end
+  add_sums(a, self.threshold, failed, is_alone)
+  if self.octaves then add_octave(a, is_alone) elseif self.buckets then add_bucket(a, is_alone) end
+end
+
+local sums_type = ffi.typeof 'struct hist_sums *'
+
+--- Reads the cells of a side and empties them. Calls each(cell, cpu, sums, counts) for those with values.
+---@param side integer
+---@param each fun(cell: integer, cpu: integer, sums: ffi.cdata*, counts?: ffi.cdata*) counts: of the buckets
+function Cells:take(side, each)
+  for cpu = 0, self.nr_cpus - 1 do
+    for cell = 0, self.n - 1 do
+      local at = self.map.bytes + (((side - 1) * self.nr_cpus + cpu) * self.n + cell) * self.size
+      local sums = ffi.cast(sums_type, at)
+      if sums.not_min > 0 then
+        local words = ffi.cast('uint64_t *', at + SUMS)
+        local counts = self.octaves and spread_octaves(words) or self.buckets and words or nil
+        if counts then
+          local count = 0ULL
+          for i = 0, C.HIST_BUCKETS - 1 do count = count + counts[i] end
+          sums.count = count
+        end
+        each(cell, cpu, sums, counts)
+        ffi.fill(at, self.size)
+      end
+    end
+  end
+end
+
+--- Returns whether so many cells with a bucket for each power of two are not too many.
+---@param n integer
+---@param nr_cpus integer
+---@return boolean
+function kernel_sums.fits(n, nr_cpus) return 2 * nr_cpus * n * kernel_sums.cell_size(true) <= MAX_BYTES end
+
+-- Tables of rows ------------------------------------------------------------------------------------
+
+-- Of each CPU and side. A key has the row's two numbers and the number of a bucket, or ROW; 0: free. What is used
+-- together is near each other, because cache lines and pages are most of the cost: a place is a hash plus an offset,
+-- and if it is taken, the whole neighbourhood is tried elsewhere.
+ffi.cdef [[
+enum { SUMS_TABLE_ROWS = 2048, SUMS_TABLE_BUCKETS = 8192 };
+struct sums_table {
+  struct { uint64_t key; struct hist_sums sums; } rows[SUMS_TABLE_ROWS];
+  struct { uint64_t key, count; } buckets[SUMS_TABLE_BUCKETS];
+};
+]]
+local KIND_SHIFT, NUMBER_SHIFT, ROW, MOST_KINDS = 12, 16, 0xfff, 16 -- of a key
+local NEAR_BUCKETS, PROBES = 128, 8
+local MULTIPLIER = 0x9e3779b97f4a7c15ULL
+local table_type = ffi.typeof 'struct sums_table *'
+local TABLE, BUCKETS_AT = ffi.sizeof 'struct sums_table', ffi.offsetof('struct sums_table', 'buckets')
+local ROW_SIZE, BUCKET_SIZE = BUCKETS_AT / C.SUMS_TABLE_ROWS, 16
+local KEY = 8 -- bytes
+assert(C.HIST_BUCKETS <= ROW and ROW_SIZE == KEY + SUMS and TABLE == BUCKETS_AT + C.SUMS_TABLE_BUCKETS * BUCKET_SIZE)
+
+---@class SumsTables
+---@field map Descriptor
+---@field n integer CPUs that have one
+local Tables = {}
+Tables.__index = Tables
+
+--- Makes tables for the CPUs that are online.
+---@return SumsTables
+local function new_tables(nr_cpus)
+  local online = cpu_list.numbers(sys.read '/sys/devices/system/cpu/online')
+  local n = math.min(nr_cpus, online[#online] + 1)
+  return setmetatable({ map = program.mapped(2 * n * TABLE), n = n }, Tables)
+end
+
+--- Generates code that looks at the places of a key: r0 becomes the address of each. r2 is the hash, r1 the offset that
+--- is added to it. Uses r4. r5 is the table.
+---@param at integer of the places in the table
+---@param size integer bytes of a place
+---@param n integer places, a power of two
+---@param look fun() generates code that may jump elsewhere; must keep r2, r4 and r5
+local function each_place(a, at, size, n, look)
+  a:alu_r('mov', 4, 2)
+  a:alu('rsh', 4, 16)
+  a:alu('or', 4, 1)
+  a:alu('rsh', 2, 40)
+  a:alu_r('add', 2, 1)
+  for i = 1, PROBES do
+    a:alu_r('mov', 0, 2)
+    a:alu('and', 0, n - 1)
+    a:alu('mul', 0, size)
+    a:alu_r('add', 0, 5)
+    if at > 0 then a:alu('add', 0, at) end
+    look()
+    if i < PROBES then a:alu_r('add', 2, 4) end
+  end
+end
+
+--- Generates r5 = the table of the CPU and side. Jumps if there is none.
+function Tables:address(a, places, none)
+  local first = a:new_label()
+  a:load(8, 0, FRAME, places.cpu)
+  a:jump('>=', 0, self.n, none)
+  a:load(8, 1, FRAME, places.side)
+  a:jump('!=', 1, 2, first)
+  a:alu('add', 0, self.n)
+  a:label(first)
+  a:alu('mul', 0, TABLE)
+  a:map_value(5, self.map, 0)
+  a:alu_r('add', 5, 0)
+end
+
+--- Generates r5 = the address of the sums of the row whose key is on the stack, with the number of the bucket after it,
+--- and counts one in the bucket. Jumps if the table does not have the row, or no room for the bucket. Then `free`, a
+--- place on the stack, is the address of where the row can be, or 0. Uses r0 to r4.
+function Tables:add(a, places, key, free, none)
+  local found, counted, row = a:new_label(), a:new_label(), a:take(8)
+  a:store_value(8, FRAME, free, 0)
+  self:address(a, places, none)
+  a:load(8, 1, FRAME, key + 8) -- the kind
+  a:load(8, 2, FRAME, key)
+  a:alu_r('mov', 3, 2)
+  a:alu('lsh', 3, NUMBER_SHIFT)
+  a:alu_r('mov', 0, 1)
+  a:alu('lsh', 0, KIND_SHIFT)
+  a:alu_r('or', 3, 0)
+  a:store(8, FRAME, row, 3)
+  a:alu('or', 3, ROW)
+  a:value(0, MULTIPLIER)
+  a:alu_r('mul', 2, 0)
+  local is_free = a:new_label()
+  each_place(a, 0, ROW_SIZE, C.SUMS_TABLE_ROWS, function()
+    a:load(8, 1, 0, 0)
+    a:jump_r('==', 1, 3, found)
+    a:jump('==', 1, 0, is_free)
+  end)
+  a:go(none)
+  a:label(is_free)
+  a:store(8, FRAME, free, 0)
+  a:go(none)
+  a:label(found)
+  a:load(8, 3, FRAME, row)
+  a:store(8, FRAME, row, 0)
+  a:value(2, MULTIPLIER)
+  a:alu_r('mul', 2, 3)
+  a:load(8, 1, FRAME, key + 16)
+  a:alu_r('or', 3, 1)
+  a:alu('and', 1, NEAR_BUCKETS - 1)
+  each_place(a, BUCKETS_AT, BUCKET_SIZE, C.SUMS_TABLE_BUCKETS, function()
+    local taken = a:new_label()
+    a:load(8, 1, 0, 0)
+    a:jump_r('==', 1, 3, counted)
+    a:jump('!=', 1, 0, taken)
+    a:store(8, 0, 0, 3)
+    a:go(counted)
+    a:label(taken)
+  end)
+  a:go(none)
+  a:label(counted)
+  a:load(8, 1, 0, KEY)
+  a:alu('add', 1, 1)
+  a:store(8, 0, KEY, 1)
+  a:load(8, 5, FRAME, row)
+  a:alu('add', 5, KEY)
+  a:give(row, 8)
+end
+
+--- Generates code that gives the row a free place, see add(). Uses r1 to r3.
+function Tables:claim(a, key, free) -- luacheck: no self
+  local none = a:new_label()
+  a:load(8, 1, FRAME, free)
+  a:jump('==', 1, 0, none)
+  a:load(8, 2, FRAME, key)
+  a:alu('lsh', 2, NUMBER_SHIFT)
+  a:load(8, 3, FRAME, key + 8)
+  a:alu('lsh', 3, KIND_SHIFT)
+  a:alu_r('or', 2, 3)
+  a:alu('or', 2, ROW)
+  a:store(8, 1, 0, 2)
+  a:label(none)
+end
+
+--- Reads the tables of a side and empties them, see KernelRows:take().
+function Tables:take(side, add_row, add_count)
+  local key = ffi.new 'int64_t[3]'
+  local function split(word)
+    key[0], key[2] = bit.rshift(word, NUMBER_SHIFT), bit.band(word, ROW)
+    key[1] = bit.band(bit.rshift(word, KIND_SHIFT), MOST_KINDS - 1)
+    return key, tonumber(key[1])
+  end
+  for cpu = 0, self.n - 1 do
+    local one = ffi.cast(table_type, self.map.bytes + ((side - 1) * self.n + cpu) * TABLE)
+    for i = 0, C.SUMS_TABLE_ROWS - 1 do
+      local row = one.rows[i]
+      if row.sums.count > 0 then
+        local numbers, kind = split(row.key)
+        add_row(numbers, kind, row.sums)
+      end
+    end
+    for i = 0, C.SUMS_TABLE_BUCKETS - 1 do
+      local bucket = one.buckets[i]
+      if bucket.count > 0 then
+        local numbers, kind = split(bucket.key)
+        add_count(numbers, kind, tonumber(numbers[2]), ffi.cast('int64_t', bucket.count))
+      end
+    end
+    ffi.fill(one, TABLE)
+  end
+end
+
+-- Rows by key ---------------------------------------------------------------------------------------
+
+---@class KernelRows
+---@field parts integer numbers of a key
+---@field cells KernelCells of further rows
+---@field tables? SumsTables
+local Rows = {}
+Rows.__index = Rows
+
+local MOST_BUCKETS = 2 ^ 17 -- of all rows
+local NAME = 16 -- bytes
+
+---@class KernelRowsSettings
+---@field nr_cpus integer
+---@field sides integer see Switch
+---@field most integer rows; further ones share one
+---@field threshold? number
+---@field small? integer rows whose key is one number that is less have a cell for each CPU; with buckets for powers
+--- of two only
+---@field kinds? integer the last number of a key is less; further rows share one for each
+---@field buckets? boolean
+---@field named? boolean a row has the name that a task has when the row is made
+---@field has_tables? boolean most times are added to a table of the CPU. Only with buckets, two numbers in a key, of
+--- which the first is that of a thread, and if no program that adds interrupts another one
+
+--- Makes rows.
+---@param parts integer numbers of a key
+---@param settings KernelRowsSettings
+---@return KernelRows
+function kernel_sums.rows(parts, settings)
+  local self = setmetatable({ parts = parts, threshold = settings.threshold or -1, small = settings.small or 0,
+    kinds = settings.kinds, named = settings.named }, Rows)
+  self.cells = kernel_sums.cells(self.small + (settings.kinds or 1), settings.nr_cpus, { threshold = settings.threshold,
+    buckets = settings.buckets, octaves = settings.buckets and self.small > 0 })
+  self.size = SUMS + (settings.named and NAME or 0)
+  self.sums = switch.maps(settings.sides, function() return program.hash(8 * parts, self.size, settings.most) end)
+  self.buckets = settings.buckets
+    and switch.maps(settings.sides, function() return program.hash(8 * (parts + 1), 8, MOST_BUCKETS) end)
+  self.tables = settings.has_tables and new_tables(settings.nr_cpus)
+  return self
+end
+
+--- Generates r0 = the address of the value of a key on the stack in the map of the side, which becomes zeros if there
+--- is none. Jumps if there is no room.
+---@param write_name? fun(at: integer) generates code that writes a name to the stack, and keeps r6 to r9
+local function find_or_make(a, places, maps, key, zero, none, write_name)
+  local second, found = a:new_label(), a:new_label()
+  local function on_side(map)
+    local function look_up()
+      a:map(1, map)
+      a:alu_r('mov', 2, FRAME)
+      a:alu('add', 2, key)
+    end
+    look_up()
+    a:call 'map_lookup_elem'
+    a:jump('!=', 0, 0, found)
+    for at = 0, map.value_size - 8, 8 do a:store_value(8, FRAME, zero + at, 0) end
+    if write_name then write_name(zero + SUMS) end
+    look_up()
+    a:alu_r('mov', 3, FRAME)
+    a:alu('add', 3, zero)
+    a:alu('mov', 4, 1) -- BPF_NOEXIST
+    a:call 'map_update_elem'
+    look_up()
+    a:call 'map_lookup_elem'
+    a:jump('!=', 0, 0, found)
+    a:go(none)
+  end
+  local has_sides = maps[1] ~= maps[2]
+  if has_sides then
+    a:load(8, 1, FRAME, places.side)
+    a:jump('==', 1, 2, second)
+  end
+  on_side(maps[1])
+  if has_sides then
+    a:label(second)
+    on_side(maps[2])
+  end
+  a:label(found)
+end
+
+--- Returns the bytes on the stack that a key needs, and after them room for add().
+function Rows:key_size() return 8 * (self.parts + 1) end
+
+--- Generates code that adds the time in r3 to the row whose key is on the stack. Uses all of r0 to r5.
+---@param a Asm
+---@param places ProbePlaces
+---@param key integer place on the stack, of key_size() bytes
+---@param failed? integer place of a flag on the stack
+---@param write_name? fun(at: integer) of rows with names: generates code that writes 16 bytes to the stack
+function Rows:add(a, places, key, failed, write_name)
+  local large, other, added = a:new_label(), a:new_label(), a:new_label()
+  if self.small > 0 then
+    a:load(8, 4, FRAME, key)
+    a:jump('>=', 4, self.small, large)
+    self.cells:add(a, places, failed)
+    a:go(added)
+    a:label(large)
+  end
+  local is_alone = self.tables ~= nil
+  local ns, row, zero = a:take(8), a:take(8), a:take(self.size)
+  a:store(8, FRAME, ns, 3)
+  if self.buckets then
+    kernel_sums.number(a, 3, 0)
+    a:store(8, FRAME, key + 8 * self.parts, 0)
+  end
+  local function add_to_row()
+    a:load(8, 3, FRAME, ns)
+    add(a, AT.count, 'one', is_alone)
+    add_sums(a, self.threshold, failed, is_alone)
+  end
+  local free, not_there = a:take(8), a:new_label()
+  if self.tables then
+    self.tables:add(a, places, key, free, not_there)
+    add_to_row()
+    a:go(added)
+    a:label(not_there)
+  end
+  find_or_make(a, places, self.sums, key, zero, other, write_name)
+  if self.buckets then
+    a:store(8, FRAME, row, 0)
+    find_or_make(a, places, self.buckets, key, zero, other)
+    a:alu('mov', 1, 1)
+    a:atomic_add(8, 0, 0, 1)
+    a:load(8, 0, FRAME, row)
+  end
+  a:alu_r('mov', 5, 0)
+  add_to_row()
+  if self.tables then self.tables:claim(a, key, free) end
+  a:go(added)
+  a:label(other)
+  a:load(8, 3, FRAME, ns)
+  if self.kinds then
+    a:load(8, 4, FRAME, key + 8 * (self.parts - 1))
+    a:jump('>=', 4, self.kinds, added)
+    a:alu('add', 4, self.small)
+  else
+    a:alu('mov', 4, self.small)
+  end
+  self.cells:add(a, places, failed)
+  a:label(added)
+  a:give(ns, 8)
+  a:give(row, 8)
+  a:give(free, 8)
+  a:give(zero, self.size)
+end
+
+local numbers = ffi.typeof 'int64_t *'
+
+--- Reads the rows of a side and empties them: the sums of each, and the buckets that are not with the sums. The key is
+--- a pointer to its numbers, and nil for the rows that further keys share.
+---@param side integer
+---@param add_row fun(key: ffi.cdata*?, kind: integer?, sums: ffi.cdata*, counts?: ffi.cdata*, name?: string)
+---@param add_count fun(key: ffi.cdata*, kind: integer?, bucket: integer, count: integer)
+function Rows:take(side, add_row, add_count)
+  local small = ffi.new 'int64_t[1]'
+  local function kind_of(key) return self.kinds and tonumber(key[self.parts - 1]) or nil end
+  self.cells:take(side, function(cell, _, sums, counts)
+    small[0] = cell
+    if cell < self.small then return add_row(small, nil, sums, counts) end
+    add_row(nil, self.kinds and cell - self.small, sums, counts)
+  end)
+  if self.tables then self.tables:take(side, add_row, add_count) end
+  if self.buckets then
+    program.take(self.buckets[side], function(bytes, value)
+      local key = ffi.cast(numbers, bytes)
+      add_count(key, kind_of(key), tonumber(key[self.parts]), ffi.cast(numbers, value)[0])
+    end)
+  end
+  program.take(self.sums[side], function(bytes, value)
+    local key = ffi.cast(numbers, bytes)
+    add_row(key, kind_of(key), ffi.cast(sums_type, value), nil, self.named and ffi.string(value + SUMS) or nil)
+  end)
+end
+
+return kernel_sums

@@ -1,0 +1,96 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Programs that write the events about target threads to perf's rings, and no others. perf's own events of a thread
+--- miss the switches to it and its wakeups by others, and a filter of perf is a list of threads that is fixed.
+local asm = require 'bpf.gen.asm'
+local arguments = require 'bpf.gen.arguments'
+local capture = require 'bpf.gen.capture'
+local compile = require 'bpf.gen.compile'
+local program = require 'bpf.gen.program'
+local types = require 'bpf.gen.types'
+
+local CONTEXT, FRAME = asm.CONTEXT, asm.FRAME
+local thread_events = {}
+
+local FIELDS = { 'pid', 'prev_pid', 'next_pid' } -- that name threads
+local CURRENT_CPU = 0xffffffff -- BPF_F_CURRENT_CPU
+local ROOM = 64 -- bytes in the memory beside the fields
+
+---@class ThreadEventsSpec
+---@field event string "sys:name"
+---@field list Field[]
+---@field fields table<string, Field>
+---@field type integer common_type
+---@field filters Compiled[] all must be true
+---@field threads Targets
+---@field nr_cpus integer
+
+--- Returns whether programs can tell of which threads an event is.
+---@param event Event
+---@return boolean
+function thread_events.names_threads(event)
+  for _, name in ipairs(FIELDS) do
+    if event.fields[name] then return capture.is_known(event.name) end
+  end
+  return false
+end
+
+--- Generates code that jumps to `done` unless a field names a target.
+local function check_fields(a, source, spec)
+  local ours = a:new_label()
+  for _, name in ipairs(FIELDS) do
+    if spec.fields[name] then
+      local other = a:new_label()
+      source:load(a, 4, 7, spec.fields[name], 0)
+      spec.threads:check_id(a, 7, other)
+      a:go(ours)
+      a:label(other)
+    end
+  end
+  a:go 'done'
+  a:label(ours)
+end
+
+local function generate(spec, memory, rings)
+  local a, source = asm.new(), arguments.of(spec.event)
+  local key, base = a:take(8), capture.RAW_AT % 8
+  a:alu_r('mov', CONTEXT, 1)
+  check_fields(a, source, spec)
+  for _, filter in ipairs(spec.filters) do
+    compile.condition(a, filter.tree, { source = source }, { none = 'done' })
+  end
+  a:store_value(8, FRAME, key, 0)
+  a:map(1, memory)
+  a:alu_r('mov', 2, FRAME)
+  a:alu('add', 2, key)
+  a:call 'map_lookup_elem'
+  a:jump('==', 0, 0, 'done')
+  a:alu_r('mov', 9, 0)
+  a:call 'get_current_task_btf'
+  a:alu_r('mov', 8, 0)
+  capture.write_raw(a, source, spec, base - capture.RAW_AT)
+  a:alu_r('mov', 1, CONTEXT)
+  a:map(2, rings)
+  a:value(3, CURRENT_CPU)
+  a:alu_r('mov', 4, 9)
+  a:alu('add', 4, base)
+  a:alu('mov', 5, capture.raw_size(spec.list))
+  a:call 'perf_event_output'
+  a:label 'done'
+  a:alu('mov', 0, 0)
+  a:exit()
+  return a
+end
+
+--- Loads the program of an event, which is not attached yet. Refuses what this kernel cannot do.
+---@param spec ThreadEventsSpec
+---@return Descriptor program
+---@return Descriptor rings the array of perf events to which it writes
+function thread_events.load(spec)
+  capture.check_kernel()
+  local memory = program.memory(capture.raw_size(spec.list) + ROOM)
+  local rings = program.perf_events(spec.nr_cpus)
+  return program.load(generate(spec, memory, rings), { type = 'tracing', name = 'profscript',
+    tracepoint = types.tracepoint(spec.event:match ':(.*)$') }), rings
+end
+
+return thread_events
