@@ -79,7 +79,7 @@ function InKernel:offer(offer) self.offers[#self.offers + 1] = offer end
 --- Offers the events of a matcher.
 ---@param config PairsConfig
 ---@param gate? Instance the source whose condition it is
----@return PairTaker
+---@return PairOffer
 function InKernel:offer_pairs(config, gate)
   local offer = ways.pair.new(config, gate)
   self:offer(offer)

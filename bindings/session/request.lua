@@ -128,7 +128,7 @@ function request.counts(api, of)
 
   --- Adds up how long tasks are in their states, in the kernel if possible. Only valid in start().
   ---@param settings TaskStatesSettings
-  ---@return TaskStatesTaker
+  ---@return TaskStatesOffer
   function api.task_states(settings)
     check_start 'session.task_states'
     return task_states.new(instance, settings)

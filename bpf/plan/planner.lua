@@ -57,6 +57,7 @@ local planner = {}
 ---@field is_exact boolean and its common_flags
 ---@field is_exact_other boolean the latter if the event is about another task
 ---@field gate? string the source that decides whether it is passed on
+---@field handler? string why its only handler cannot be left to programs
 ---@field guards integer conditions without which its only handler does nothing
 
 ---@class OfferFacts
@@ -209,7 +210,9 @@ end
 function planner.plan(facts, ways)
   local plan = { facts = facts, routes = {}, offers = {}, calls = 0 }
   local refused = {} -- by event
-  for i in ipairs(facts.events) do refused[i] = {} end
+  for i, event in ipairs(facts.events) do
+    refused[i] = event.handler and { { way = 'count', reason = event.handler, is_handler = true } } or {}
+  end
   for i, offer in ipairs(facts.offers) do
     local way = ways[offer.way]
     local reason = refuses_offer(facts, offer, way, open_calls(plan)) or facts.refusals[planner.key('offer', i)]
