@@ -306,7 +306,7 @@ end
 --- Returns a substitute Event for the task records exit, fork and comm.
 local function task_event(class, context)
   local name = class == C.EVENT_EXIT and 'exit' or class == C.EVENT_FORK and 'fork' or 'comm'
-  return { name = name, is_task_event = true, list = {}, fields = {}, owner = {}, view = {},
+  return { name = name, is_task_event = true, list = {}, fields = {}, owner = {}, view = {}, route = {},
     context = context }
 end
 
