@@ -10,6 +10,7 @@ local check = require 'bindings.base.check'
 local condition = require 'bindings.select.condition'
 local countable = require 'bindings.base.countable'
 local counts = require 'bindings.run.counts'
+local cpu_times = require 'bpf.ways.cpu_times'
 local doubts = require 'bindings.pairs.doubts'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
@@ -148,6 +149,13 @@ function session_api.new(instance)
   function api.task_states(settings)
     check_start 'session.task_states'
     return task_states.new(instance, settings)
+  end
+
+  --- Adds up how long tasks run on each CPU, in the kernel if possible. Only valid in start().
+  ---@param settings CpuTimesSettings
+  function api.cpu_times(settings)
+    check_start 'session.cpu_times'
+    cpu_times.new(instance, settings)
   end
 
   --- Makes each sample of an event contain the number of these events on its CPU so far, including itself. Subtract the

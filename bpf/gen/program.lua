@@ -4,6 +4,7 @@
 --- is killed.
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
+local cpu_list = require 'bindings.base.cpu_list'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
@@ -14,7 +15,7 @@ local C = ffi.C
 local program = {}
 
 --- enum bpf_prog_type
-program.TYPES = { tracepoint = 5, tracing = 26, syscall = 31 }
+program.TYPES = { tracepoint = 5, raw_tracepoint = 17, tracing = 26, syscall = 31 }
 local HASH, ARRAY, PROG_ARRAY, PERF_EVENT_ARRAY, PERCPU_ARRAY, RINGBUF = 1, 2, 3, 4, 6, 27 -- enum bpf_map_type
 local MMAPABLE = 1024 -- BPF_F_MMAPABLE
 local SLEEPABLE = 16 -- BPF_F_SLEEPABLE, required for programs of type syscall
@@ -227,6 +228,23 @@ function program.attach(loaded)
   local link = own(fd)
   link.program = loaded
   return link
+end
+
+local ON_CPU = 1 -- BPF_F_TEST_RUN_ON_CPU
+
+--- Runs a program of type raw_tracepoint once on each CPU that is online, with interrupts disabled.
+---@param loaded Descriptor
+function program.run_on_cpus(loaded)
+  if is_dry then return end
+  local lib, opts = open_library(), ffi.new 'struct bpf_test_run_opts'
+  opts.sz, opts.flags = ffi.sizeof(opts), ON_CPU
+  for _, cpu in ipairs(cpu_list.numbers(sys.read '/sys/devices/system/cpu/online')) do
+    opts.cpu = cpu
+    local code = -lib.bpf_prog_test_run_opts(loaded.fd, opts)
+    if code ~= 0 and code ~= libc.ENXIO then -- ENXIO: the CPU has gone offline
+      failure.raise('cannot run a BPF program on CPU %d: %s', cpu, sys.strerror(code))
+    end
+  end
 end
 
 --- Returns the verifier's last message, which tells what it rejects.

@@ -6,6 +6,7 @@ local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
 local program = require 'bpf.gen.program'
+local sys = require 'bindings.base.sys'
 
 local switch = {}
 
@@ -15,6 +16,7 @@ local GLOBAL = 1 -- MEMBARRIER_CMD_GLOBAL
 ---@class Switch
 ---@field nr_cpus integer that this kernel can have
 ---@field sides integer 1 or 2
+---@field off_time? number ns of CLOCK_MONOTONIC
 ---@field side integer 1 or 2: where programs write, or wrote last
 local Switch = {}
 Switch.__index = Switch
@@ -66,6 +68,7 @@ end
 ---@return integer side that can be read now
 function Switch:off()
   set(self, 0)
+  self.off_time = sys.now()
   wait()
   return self.side
 end

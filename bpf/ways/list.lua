@@ -21,6 +21,7 @@ for _, way in ipairs {
   require 'bpf.ways.outlier',
   require 'bpf.ways.window',
   require 'bpf.ways.states',
+  require 'bpf.ways.cpu_times',
   require 'bpf.ways.capture',
 } do
   ways[way.name] = way
