@@ -37,13 +37,14 @@ CpuTimes.__index = CpuTimes
 ---@return CpuTimes
 function cpu_times.new(plan)
   local self = setmetatable({ plan = plan }, CpuTimes)
-  self.notes, self.control = program.mapped(plan.nr_cpus * NOTE.size), program.mapped(CONTROL.size)
-  self.limits = plan.threads and plan.threads.limits or program.mapped(16)
+  self.notes, self.control = program.mapped(plan.nr_cpus * NOTE.size, 'cpu_notes'), program.mapped(CONTROL.size,
+    'cpu_control')
+  self.limits = plan.threads and plan.threads.limits or program.mapped(16, 'cpu_limits')
   ffi.cast(words_type, self.limits.bytes)[ENDED / 8] = -1ULL
   self.rows = kernel_sums.rows(plan.only_comm and 3 or 2, { nr_cpus = plan.nr_cpus, sides = plan.sides,
     most = MOST_ROWS })
   if plan.prio then
-    self.prios = program.mapped(NR_PRIOS)
+    self.prios = program.mapped(NR_PRIOS, 'cpu_prios')
     for priority = 0, NR_PRIOS - 1 do self.prios.bytes[priority] = plan.prio(priority) and 1 or 0 end
   end
   return self
@@ -229,7 +230,7 @@ function CpuTimes:load_settle()
   a:label 'done'
   a:alu('mov', 0, 0)
   a:exit()
-  self._settle = program.load(a, { type = 'raw_tracepoint', name = 'profscript' })
+  self._settle = program.load(a, { type = 'raw_tracepoint', name = 'cpu_settle' })
 end
 
 -- What was counted ----------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ function strings:expect_automaton(value, pattern, different)
     a:alu('lsh', 3, 1)
     a:alu_r('or', 0, 3)
   end
-  a:map_value(2, program.array(ffi.sizeof(automaton.table), 1, automaton.table), 0)
+  a:map_value(2, program.array(ffi.sizeof(automaton.table), 1, automaton.table, 'glob'), 0)
   a:value(4, automaton.stars)
   a:value(0, 1)
   follow_stars()

@@ -28,7 +28,7 @@ Switch.__index = Switch
 function switch.new(cpus, sides)
   local lib = libbpf.open()
   local nr_cpus = lib and lib.libbpf_num_possible_cpus() or 1
-  return setmetatable({ nr_cpus = nr_cpus, sides = sides, side = 1, _map = program.mapped(nr_cpus), _cpus = cpus },
+  return setmetatable({ nr_cpus = nr_cpus, sides = sides, side = 1, _map = program.mapped(nr_cpus, 'switch'), _cpus = cpus },
     Switch)
 end
 

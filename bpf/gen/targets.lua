@@ -75,7 +75,7 @@ local function add_program(self, tracepoint, body)
   a:label 'done'
   a:alu('mov', 0, 0)
   a:exit()
-  local loaded = program.load(a, { type = 'tracing', name = 'profscript',
+  local loaded = program.load(a, { type = 'tracing', name = 'target_' .. program.short(tracepoint),
     tracepoint = types.tracepoint(tracepoint) })
   table.insert(self._programs, loaded)
 end
@@ -133,7 +133,7 @@ end
 ---@param at_exec boolean the target is a workload
 ---@return Targets
 function targets.threads(inherits, at_exec)
-  local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX), limits = program.mapped(16),
+  local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX, 'targets'), limits = program.mapped(16, 'target_limits'),
     _programs = {}, _links = {} }, Threads)
   inherit(self, inherits)
   if at_exec then begin_at_exec(self) end

@@ -211,9 +211,9 @@ function user_strings.load(spec)
   local size = 0
   for _, field in pairs(spec.fields) do size = math.max(size, field.offset + field.size) end
   for _, one in ipairs(spec.strings) do size = size + (one.is_list and MAX_LIST or 0) + ROOM end
-  local memory = program.memory(bit.band(size + 2 * ROOM, -8))
-  local events = program.perf_events(lib.libbpf_num_possible_cpus())
-  local loaded = program.load(generate(spec, memory, events), { type = 'tracing', name = 'profscript_str',
+  local memory = program.memory(bit.band(size + 2 * ROOM, -8), 1, 'string_memory')
+  local events = program.perf_events(lib.libbpf_num_possible_cpus(), 'string_rings')
+  local loaded = program.load(generate(spec, memory, events), { type = 'tracing', name = 'str_' .. program.short(spec.tracepoint),
     tracepoint = types.tracepoint(spec.tracepoint) })
   return loaded, events
 end

@@ -23,6 +23,7 @@ local cpu_times = {}
 ---@field named? boolean only the threads that the run names count
 ---@field duration? number ns of the run
 
+cpu_times.verb = 'cpu'
 cpu_times.name, cpu_times.does = 'cpu_times', 'added up'
 cpu_times.lacks = { 'reload', 'newest', 'each_event', 'filter', 'groups' }
 

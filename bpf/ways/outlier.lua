@@ -52,6 +52,7 @@ end
 local Outliers = {}
 Outliers.__index = Outliers
 
+outliers.verb = 'pair'
 outliers.name, outliers.does, outliers.lacks = 'outliers', 'paired', { 'reload', 'newest', 'each_event' }
 
 --- Adds what is sent and shown to the facts of an offer.

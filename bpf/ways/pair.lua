@@ -39,6 +39,7 @@ local ASKS = {
 -- What they can do if it is about outliers. No start is lost there.
 local BY_OUTLIERS = { keep = true, pair = true, details = true, lost = true }
 
+in_kernel.verb = 'pair'
 in_kernel.name, in_kernel.does, in_kernel.lacks = 'pair', 'paired', { 'reload', 'newest', 'each_event' }
 
 --- Returns why programs cannot find the pairs of a matcher; nil if they can.

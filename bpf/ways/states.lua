@@ -37,6 +37,7 @@ local common_type = ffi.typeof 'uint16_t *'
 ---@field duration? number ns of the run
 ---@field needs_events? string why each event is needed
 
+task_states.verb = 'state'
 task_states.name, task_states.does = 'states', 'added up'
 task_states.lacks = { 'reload', 'newest', 'each_event', 'filter', 'groups' }
 
