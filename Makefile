@@ -30,7 +30,8 @@ quiet     = $(if $(V),,@printf '  %-7s %s\n' $1 '$(@:$(BUILD)/%=%)';)
 SUBMAKE   = +@$(MAKE) $(if $(V),,-s) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 SCRIPTS_API := $(wildcard docs/*.lua scripts/lib/*.lua bindings/*/*.lua bpf/*/*.lua)
-BYTECODE    := $(BUILD)/stubs.bc.o $(patsubst %.lua,$(BUILD)/%.bc.o,$(wildcard bindings/*.lua bindings/*/*.lua bpf/*/*.lua))
+BYTECODE    := $(BUILD)/stubs.bc.o $(BUILD)/web.bc.o $(patsubst %.lua,$(BUILD)/%.bc.o,$(wildcard bindings/*.lua bindings/*/*.lua bpf/*/*.lua))
+WEB_FILES   := $(wildcard scripts/lib/web/*.html scripts/lib/web/*.css scripts/lib/web/*.js)
 ARCHIVES     = $(BUILD)/libruntime.a $(BUILD)/libnative.a
 LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread
 WORKLOADS   := $(patsubst tests/%.c,build/%,$(wildcard tests/workloads/*.c))
@@ -41,7 +42,7 @@ C_FILES     := $(shell find runtime native bindings bpf scripts tests -name '*.[
 # What ffi.cdef reads: plain declarations only.
 FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf bpf/btf_types \
 	clocks/clock_axis decode/records decode/sample formats/formats formats/tracepoint live/capture_ring \
-	live/capture_window live/count_sums live/live os/cgroups os/cpus os/splitlock os/support os/threads \
+	live/capture_window live/count_sums live/live os/cgroups os/cpus os/own_file os/splitlock os/support os/threads \
 	probes/binary probes/elf probes/probe probes/usdt process/line_editor process/output process/quit \
 	process/signals process/watchdog pull/remote push/excerpt push/push recording/recording relations/history \
 	relations/pairs relations/timeline serve/http_sender serve/http_server session/session session/tasks \
@@ -115,11 +116,17 @@ $(BUILD)/ffi_headers.o: $(BUILD)/ffi_headers.h
 $(BUILD)/%.bc.o: %.lua
 	$(call quiet,LUA)mkdir -p $(@D) && luajit -bg -t c -n $(subst /,.,$*) $< - | $(CC) -O0 -c -o $@ -xc -
 
-# The definition files of `profscript stubs`, as the module bindings.command.stub_files.
+# The definition files of `profscript stubs`, as the module lib.engines.stub_files.
 $(BUILD)/stubs.lua: $(SCRIPTS_API)
 	@mkdir -p $(@D) && luajit docs/stubs.lua >$@
 $(BUILD)/stubs.bc.o: $(BUILD)/stubs.lua
-	$(call quiet,LUA)luajit -bg -t c -n bindings.command.stub_files $< - | $(CC) -O0 -c -o $@ -xc -
+	$(call quiet,LUA)luajit -bg -t c -n lib.engines.stub_files $< - | $(CC) -O0 -c -o $@ -xc -
+
+# What browsers read, as the module lib.web.files.
+$(BUILD)/web.lua: scripts/lib/web/pack.lua $(WEB_FILES)
+	@mkdir -p $(@D) && luajit $^ >$@
+$(BUILD)/web.bc.o: $(BUILD)/web.lua
+	$(call quiet,LUA)luajit -bg -t c -n lib.web.files $< - | $(CC) -O0 -c -o $@ -xc -
 
 build/workloads/%: tests/workloads/%.c tests/workloads/go.h Makefile
 	$(call quiet,CC)mkdir -p $(@D) && $(CC) -std=gnu11 -O2 -g -fomit-frame-pointer $(WARNINGS) $(EXTRA) -o $@ $< -pthread
@@ -141,7 +148,7 @@ demo: deps ## three seconds of live tracing (as root), or of a recording where t
 	$(SUBMAKE) ASAN= all $(WORKLOADS)
 	@tests/demo.sh
 
-test: DEPS += bpftool qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3 \
+test: DEPS += bpftool strace qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3 \
 	libtraceevent1-plugin protobuf-compiler python3-jsonschema python3-prometheus-client sqlite3
 test: deps ## all tests, plain and under ASan/UBSan; T='WORD...' selects by path
 	$(SUBMAKE) ASAN= programs
@@ -153,13 +160,18 @@ bench: deps ## one line each: name ours_ns peer_ns ratio; PERF_PROF=path adds th
 	$(SUBMAKE) ASAN= all $(WORKLOADS) $(BENCHES)
 	@tests/bench.sh
 
-lint: DEPS += clang-format cppcheck lua-check
-lint: deps ## formatting, cppcheck, luacheck, and headers that compile alone
+lint: DEPS += clang-format cppcheck lua-check eslint node-css tidy
+lint: export NODE_PATH = /usr/share/nodejs
+lint: deps ## formatting, cppcheck, luacheck, what browsers read, and headers that compile alone
 	@echo '  LINT    clang-format'; clang-format --dry-run -Werror $(C_FILES)
 	@echo '  LINT    cppcheck'; cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \
 		$(addprefix --suppress=,uninitvar arrayIndexThenCheck ctunullpointer) \
 		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/% scripts/%,$(C_FILES))
 	@echo '  LINT    luacheck'; luacheck -q --no-color bindings bpf scripts examples tests docs
+	@echo '  LINT    eslint'; eslint -f unix scripts/lib/web
+	@echo '  LINT    css'; node -e 'for (const f of process.argv.slice(1)) \
+		require("css").parse(require("fs").readFileSync(f, "utf8"), { source: f })' $(filter %.css,$(WEB_FILES))
+	@echo '  LINT    tidy'; tidy -q -e $(filter %.html,$(WEB_FILES))
 	$(SUBMAKE) ASAN= headers
 headers:
 	@echo '  LINT    headers'; set -e; for h in $(wildcard runtime/*.h runtime/*/*.h native/*.h bindings/*.h); do \
@@ -186,7 +198,7 @@ man: all ## the manual pages and the shell's completion, into build/share
 
 install: man ## into PREFIX (/usr/local), under DESTDIR
 	install -Dm755 $(PROGRAM) '$(DESTDIR)$(PREFIX)/bin/profscript'
-	@set -e; for f in $(shell find scripts -name '*.lua' -o -name '*.bpf.c') $(wildcard examples/*.lua); do \
+	@set -e; for f in $(shell find scripts -path '*/web' -prune -o '(' -name '*.lua' -o -name '*.bpf.c' ')' -print) $(wildcard examples/*.lua); do \
 		install -Dm644 $$f '$(DESTDIR)$(datadir)'/$$f; done
 	@cd build && find share -type f -exec install -Dm644 '{}' '$(DESTDIR)$(PREFIX)/{}' ';'
 

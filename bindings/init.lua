@@ -87,7 +87,7 @@ local function main(words)
   if asks then ask(script.spec, rest) end
   local opt, workload = options.parse(script.spec, script.name, rest, global, script.given)
   if not opt then failure.usage('%s', workload) end
-  if explains then opt.dry_run, opt.explains = true, true end
+  if explains then opt.dry_run, opt.explains = opt.dry_run or 'plan', true end
   opt.parse_again = function(new) return options.parse(new.spec, new.name, rest, global, script.given) end
   local explain = opt.explain and require 'bindings.command.explain'
   if explain and #explain.given(script.spec, opt) > 0 then

@@ -41,8 +41,8 @@ annotations.GROUPS = {
     'glob', 'sorted', 'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
 }
 --- Modules that are written for one profiler or command. The page names them only, and adds those of lib.engines.
-annotations.INTERNAL = { 'catalog', 'check_script', 'flamegraph_js', 'flamegraph_svg', 'kernel_sums', 'man',
-  'new_script', 'symbolize', 'stubs', 'task_state_sums', 'task_state_waits', 'task_states', 'test_script', 'usdt' }
+annotations.INTERNAL = { 'catalog', 'flamegraph_svg', 'kernel_sums', 'task_state_sums', 'task_state_waits',
+  'task_states', 'usdt' }
 for path in io.popen('ls scripts/lib/engines'):lines() do
   table.insert(annotations.INTERNAL, 'engines.' .. path:match '^(.*)%.lua$')
 end

@@ -6,7 +6,7 @@ local ffi = require 'ffi'
 ffi.cdef [[
 enum {
   EPERM = 1, ENOENT = 2, EINTR = 4, ENXIO = 6, EAGAIN = 11, EACCES = 13, ENODEV = 19, EINVAL = 22, EPIPE = 32,
-  EOPNOTSUPP = 95
+  ELOOP = 40, EOPNOTSUPP = 95
 };
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1, CLOCK_BOOTTIME = 7 };
 enum { O_WRONLY = 1, O_CREAT = 0x40, O_EXCL = 0x80, O_TRUNC = 0x200, O_APPEND = 0x400, O_CLOEXEC = 0x80000 };

@@ -58,6 +58,41 @@ function sys.is_replaceable(path)
   return bit.band(st.mode, libc.S_IFMT) == libc.S_IFREG
 end
 
+local PLANTED = 'it is a symbolic link of another user'
+local MODE = 420 -- 0644, less the umask
+
+--- Opens a file for writing, but not through the link of another user in a folder like /tmp.
+---@param path string
+---@param flags integer of open(2)
+---@return integer? fd
+---@return string? message
+function sys.open(path, flags)
+  local fd = ffi.C.own_file_open(path, flags, MODE)
+  if fd >= 0 then return fd end
+  if fd == -libc.ELOOP then return nil, PLANTED end
+  return nil, sys.strerror(-fd)
+end
+
+--- Returns why a file that exists cannot be written.
+---@param path string
+---@return string? message
+function sys.why_not_writable(path)
+  if ffi.C.own_file_check(path) < 0 then return PLANTED end
+  if sys.stat(path) and libc.access(path, libc.W_OK) ~= 0 then return error_text() end
+end
+
+--- Creates or empties a file as io.open() with 'w' does.
+---@param path string
+---@return file*? file
+---@return string? message
+function sys.create(path)
+  local fd, message = sys.open(path, libc.O_WRONLY + libc.O_CREAT + libc.O_TRUNC + libc.O_CLOEXEC)
+  if not fd then return nil, ('%s: %s'):format(path, message) end
+  local file, file_message = io.open('/proc/self/fd/' .. fd, 'w')
+  libc.close(fd)
+  return file, file_message
+end
+
 --- Returns the first bytes of what a descriptor reads from: a file, or a pipe, in which they stay.
 ---@param fd integer
 ---@param n integer

@@ -4,6 +4,7 @@ local cpu_list = require 'bindings.base.cpu_list'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local go_program = require 'bindings.base.go_program'
 local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
@@ -197,6 +198,19 @@ function BY_KIND.usdt(lib, program, rest)
   return lib.bpf_program__attach_usdt(program, -1, file, provider, name, nil)
 end
 
+--- Fails if a target is a return probe on a Go program.
+---@param target string "uretprobe:FUNC@FILE", or a section's name: "uretprobe/FILE:FUNC"
+local function check_return_probe(object, target)
+  local func, file = target:match '^uretprobe:([^@]+)@(.+)$'
+  if not func then
+    file, func = target:match '^u[%w.]*/(.+):([^:]+)$'
+    if not target:find '^uretprobe' and not target:find '^uprobe%.session' then return end
+  end
+  local path = ffi.new 'char[4096]'
+  if not file or C.binary_find(file, path, ffi.sizeof(path), nil) < 0 then return end -- libbpf reports it
+  go_program.refuse(('%s: attach %s'):format(object.name, target), func, ffi.string(path))
+end
+
 local function attach_named(object, name, where)
   local lib, program = object.lib, object:find('program', name)
   local kind, rest = where:match '^([%w_-]+):(.+)$'
@@ -204,6 +218,7 @@ local function attach_named(object, name, where)
     failure.raise("%s: attach %s: invalid target '%s' (expected KIND:NAME; KIND is a tracepoint system or one of %s)",
       object.name, name, where, table.concat(nearest.keys(BY_KIND), ', '))
   end
+  check_return_probe(object, where)
   local link
   if BY_KIND[kind] then
     link = BY_KIND[kind](lib, program, rest)
@@ -226,6 +241,7 @@ function bpf_attach.attach(object, name, where, cpus)
   C.bpf_log_take()
   if type(where) == 'table' then return attach_perf(object, name, where, cpus) end
   if where then return attach_named(object, name, where) end
+  check_return_probe(object, object:section(name))
   local link = lib.bpf_program__attach(program)
   if link == nil then
     local code = ffi.errno()

@@ -187,7 +187,7 @@ end
 ---@param gate? Instance the source whose condition this is
 ---@package
 function Feed:offer(run, gate)
-  self.taker = run.in_kernel:offer_pairs(self.config, gate)
+  self.offered = run.in_kernel:offer_pairs(self.config, gate)
 end
 
 local function ignore() end
@@ -245,8 +245,8 @@ function Feed:open(run, is_gate)
     end
   end
   if self:is_in_kernel() then
-    self.feed = self.taker.outliers and self.taker.outliers:feed(run) or ignore
-    local windows = self.taker.windows
+    self.feed = self.offered.outliers and self.offered.outliers:feed(run) or ignore
+    local windows = self.offered.windows
     if windows then
       windows:open()
       function self.poll() windows:poll() end
@@ -419,7 +419,7 @@ end
 
 --- Returns whether programs find the pairs in the kernel. Known once the events have started.
 ---@return boolean
-function Feed:is_in_kernel() return self.taker ~= nil and self.taker.has_started == true end
+function Feed:is_in_kernel() return self.offered ~= nil and self.offered.has_started == true end
 
 --- Returns the counters of the run so far:
 --- - `pairs`: pairs found
@@ -435,7 +435,7 @@ function Feed:is_in_kernel() return self.taker ~= nil and self.taker.has_started
 --- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
-  if self:is_in_kernel() then return self.taker:stats() end
+  if self:is_in_kernel() then return self.offered:stats() end
   if not self.matcher then error('pairs:stats: the events have not started', 3) end
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
@@ -454,7 +454,7 @@ end
 function Feed:overdue(event, ns)
   local real, n, pair = public_event.one(event, 'pairs:overdue'), 0, ffi.new 'struct pair'
   check.is(ns, 'number', 'pairs:overdue takes a time')
-  if self:is_in_kernel() then return self.taker:overdue(real, ns) end
+  if self:is_in_kernel() then return self.offered:overdue(real, ns) end
   if not self.matcher then error('pairs:overdue: the events have not started', 3) end
   local at = C.pairs_next_stored(self.matcher, 0, pair)
   while at ~= 0 do

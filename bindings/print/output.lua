@@ -34,8 +34,8 @@ local Output = {}
 Output.__index = Output
 
 local function open(path)
-  local fd = libc.open(path, APPEND, ffi.new('int', 420)) -- 0644
-  if fd < 0 then return nil, ("cannot open '%s': %s"):format(path, sys.strerror(ffi.errno())) end
+  local fd, message = sys.open(path, APPEND)
+  if not fd then return nil, ("cannot open '%s': %s"):format(path, message) end
   return fd
 end
 

@@ -10,10 +10,12 @@ local explain = require 'bindings.run.explain'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local gates = require 'bindings.run.gates'
+local generated = require 'bindings.run.generated'
 local handler_plans = require 'bpf.ways.handler'
 local memory = require 'bindings.run.memory'
 local mounts = require 'bindings.base.mounts'
 local output = require 'bindings.print.output'
+local plan_json = require 'bindings.run.plan_json'
 local printed = require 'bindings.run.printed'
 local reload = require 'bindings.run.reload'
 local report_pages = require 'bindings.print.report_page'
@@ -299,7 +301,9 @@ local function run_with_events(session, script, opt, words, found, before)
   run:print_only(function() return printed.events(run, checked) end)
   run:tell('prepare', taken_by(target_branches, limits, run.events.list))
   if opt.dry_run then
-    out:append(opt.explains and explain.text(run, plans, checked) or dry_run.text(run))
+    out:append(out.format == 'json' and plan_json.text(run)
+      or opt.explains and explain.text(run, plans, checked) or dry_run.text(run))
+    if opt.dry_run == 'code' then out:append(generated.text(run)) end
     flush(out)
     return 0
   end

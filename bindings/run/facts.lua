@@ -87,7 +87,7 @@ end
 ---@param checked? contract.Handlers
 ---@return EventFacts
 local function of_event(run, event, checked)
-  local request, name = event.request, event.name
+  local request, name, handler = event.request, event.name, run.in_kernel.only_plan[event]
   local has_stack, is_known = request.callchain ~= 0, event.tracepoint ~= nil and capture.is_known(name)
   return {
     name = name, attrs = nearest.keys(event.attrs), gate = event.gate,
@@ -109,7 +109,7 @@ local function of_event(run, event, checked)
     is_known = is_known,
     is_exact = is_known and capture.is_exact(name),
     is_exact_other = is_known and capture.is_exact(name, true),
-    taken = event.route.does and event.route,
+    handler = handler and not handler.offer and handler.reason or nil,
     guards = checked and guards_of(run, event, checked) or 0,
   }
 end
@@ -121,7 +121,7 @@ end
 ---@return boolean
 local function is_shared(offer, event, checked)
   for _, consumer in ipairs(checked.consumers) do
-    if consumer.taker ~= offer and (consumer.feed or consumer.prepare) then return true end
+    if consumer.offered ~= offer and (consumer.feed or consumer.prepare) then return true end
   end
   for _, entry in ipairs(checked.events) do
     for _, found in ipairs(entry.found) do

@@ -6,6 +6,7 @@ local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
 local cgroups = require 'bindings.run.cgroups'
+local dispatch = require 'bindings.view.dispatch'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
 local facts = require 'bindings.run.facts'
@@ -63,6 +64,7 @@ InKernel.__index = InKernel
 ---@return InKernel
 function in_kernel.new(run)
   if run.opt.dry_run then program.only_generate() end
+  if run.opt.dry_run == 'code' then dispatch.keep_sources() end
   local self = setmetatable({ offers = {}, run = run, calls = system_calls.new(), only_plan = {}, _links = {},
     only_threads = {}, receivers = {}, _droppers = {} },
     InKernel)
@@ -77,7 +79,7 @@ function InKernel:offer(offer) self.offers[#self.offers + 1] = offer end
 --- Offers the events of a matcher.
 ---@param config PairsConfig
 ---@param gate? Instance the source whose condition it is
----@return PairTaker
+---@return PairOffer
 function InKernel:offer_pairs(config, gate)
   local offer = ways.pair.new(config, gate)
   self:offer(offer)

@@ -34,7 +34,7 @@ local views = require 'bindings.view.views'
 ---@field counts? Counts of a source
 ---@field clock? Event by which it counts others
 ---@field routes? Routes of a gate
----@field taker? Taker of a gate whose condition programs evaluate
+---@field accepted? Offer of a gate whose condition programs evaluate
 local Instance = {}
 Instance.__index = Instance
 

@@ -145,7 +145,7 @@ function session_api.new(instance)
 
   --- Adds up how long tasks are in their states, in the kernel if possible. Only valid in start().
   ---@param settings TaskStatesSettings
-  ---@return TaskStatesTaker
+  ---@return TaskStatesOffer
   function api.task_states(settings)
     check_start 'session.task_states'
     return task_states.new(instance, settings)

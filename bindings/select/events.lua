@@ -491,7 +491,7 @@ function events:select_one(text, one, params, found)
     for _, request in ipairs(requests) do
       found[#found + 1] = self:add(name, request, one, params)
     end
-  elseif one.kind == 'pmu' or (one.system and perf_events.find(one.name)) then
+  elseif one.kind == 'pmu' or one.is_perf_event then
     found[#found + 1] = self:add_perf_event(text, one, params)
   elseif not one.glob and self:is_source(one) then
     for _, event in ipairs(self.sources:open(self, text, one)) do

@@ -5,6 +5,7 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
+local go_program = require 'bindings.base.go_program'
 local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
 local sys = require 'bindings.base.sys'
@@ -143,6 +144,7 @@ local function user_places(what, parsed, args, returns)
   local file = C.elf_file_open(path, err)
   if file == nil then failure.raise('%s: %s', what, ffi.string(err.text)) end
   ffi.gc(file, C.elf_file_free)
+  if returns then go_program.refuse(what, parsed.name, path, file) end
   local offset = tonumber(parsed.name:match '^0x%x+$')
   if not offset then
     local func, inside = split_offset(parsed.name)

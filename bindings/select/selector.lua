@@ -29,6 +29,7 @@ local selector = {}
 ---  `provider:name` of usdt
 ---@field path string|nil text after the '@' of a uprobe or usdt probe
 ---@field args string|nil text in the parentheses at the end of a probe
+---@field is_perf_event boolean|nil it is one of perf's own events; SYSTEM:NAME never is
 ---@field glob boolean the name or system contains `*`, `?` or `[`
 ---@field text string the whole selector as typed
 ---@field column integer
@@ -267,6 +268,7 @@ local function parse_name(text, sel, from, to, is_recorded)
       end
       local event = not options and perf_events.find(name)
       sel.system = event and event.kind or nil
+      sel.is_perf_event = event ~= nil and event ~= false
       if not sel.system and not sel.glob then sel.kind = 'profiler' end
     end
   end
@@ -316,7 +318,7 @@ local function parse_event(text, from, to, pmus, is_recorded)
     local name = text:sub(from, name_end)
     local event, message = perf_events.breakpoint(name)
     if not event then fail(text, from + 4, message) end
-    sel.system, sel.name = event.kind, name
+    sel.system, sel.name, sel.is_perf_event = event.kind, name, true
   else
     parse_name(text, sel, from, name_end, is_recorded)
   end

@@ -18,6 +18,15 @@ local dispatch = {}
 -- a function each.
 local MAX_BOUND = 40
 
+local kept -- sources of loops, for who wants to see them
+
+--- Keeps the sources of the loops that are compiled from now on.
+function dispatch.keep_sources() kept = {} end
+
+--- Returns these.
+---@return { name: string, source: string, classes: integer[] }[]
+function dispatch.sources() return kept or {} end
+
 --- The code that handles the events of one class.
 ---@class Branch
 ---@field class integer
@@ -101,11 +110,16 @@ local STOP = 'if stop[0] ~= 0 then return i + 1 end'
 ---@return function
 function dispatch.loop(name, branches, stop)
   branches = merge(branches)
+  local classes = {}
+  for _, branch in ipairs(branches) do
+    for class = branch.class, branch.last do classes[#classes + 1] = class end
+  end
   local groups = group(branches)
   while #groups > 1 do
     for i, members in ipairs(groups) do
       local code, names, values = chain(members)
       local source = ('local %s = ...\nreturn function(e, class)\n%send\n'):format(names, code)
+      if kept then kept[#kept + 1] = { name = 'group_' .. i, source = source, classes = {} } end
       branches[i] = group_branch(i, members, assert(loadstring(source, '=' .. name))(unpack(values)))
     end
     for i = #groups + 1, #branches do branches[i] = nil end
@@ -114,6 +128,7 @@ function dispatch.loop(name, branches, stop)
   local body, names, values = chain(branches)
   local source = LOOP:format(stop and names .. ', stop' or names, body, stop and STOP or '')
   values[#values + 1] = stop
+  if kept then kept[#kept + 1] = { name = name, source = source, classes = classes } end
   return assert(loadstring(source, '=' .. name))(unpack(values))
 end
 

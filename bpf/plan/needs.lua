@@ -5,8 +5,8 @@ local nearest = require 'bindings.base.nearest'
 
 local needs = {}
 
---- The vocabulary.
-needs.WORDS = {
+-- The vocabulary. What an option needs of the way in which events are taken:
+local OF_WAYS = {
   each_event = 'each event reaches this process',
   reload = 'the script may be replaced while events arrive',
   newest = 'the rings keep the newest events until these are asked for',
@@ -17,12 +17,21 @@ needs.WORDS = {
   filter = 'events are selected by what is in them',
   groups = 'tasks are selected by their cgroups',
   stored = 'events are read from a recording or another machine',
+}
+-- What it needs of the profiler:
+local OF_PROFILERS = {
   whole_run = 'it applies to the run, and not to a profiler that is a source of events',
   samples = 'events are sampled, not only counted',
   idle_if_counted = 'it has no effect where events are only counted, and may be given there',
   threads = 'events are attached to threads',
   modes = 'events happen in a mode of the CPU',
 }
+
+--- All words, with what they mean.
+needs.WORDS = {}
+for _, words in ipairs { OF_WAYS, OF_PROFILERS } do
+  for word, meaning in pairs(words) do needs.WORDS[word] = meaning end
+end
 
 --- Returns what is wrong with the needs of a declaration; nil: nothing.
 ---@param list string[]
@@ -62,7 +71,7 @@ function needs.given(options, values, word)
   end
 end
 
---- Returns all needs of the given options, each with the first of these.
+--- Returns what the given options need of ways, each need with the first of these.
 ---@param options { name: string, long: string, needs?: string[] }[]
 ---@param values table<string, any>
 ---@return table<string, string> options by need
@@ -70,7 +79,7 @@ function needs.of(options, values)
   local found = {}
   for _, option in ipairs(options) do
     for _, word in ipairs(is_given(values[option.name]) and option.needs or {}) do
-      found[word] = found[word] or '--' .. option.long
+      found[word] = found[word] or OF_WAYS[word] and '--' .. option.long or nil
     end
   end
   return found

@@ -57,7 +57,7 @@ local planner = {}
 ---@field is_exact boolean and its common_flags
 ---@field is_exact_other boolean the latter if the event is about another task
 ---@field gate? string the source that decides whether it is passed on
----@field taken? Route the profiler has a program of its own for it
+---@field handler? string why its only handler cannot be left to programs
 ---@field guards integer conditions without which its only handler does nothing
 
 ---@class OfferFacts
@@ -173,7 +173,6 @@ end
 --- Returns the route of an event that no offer takes.
 local function plan_event(plan, ways, index, why)
   local facts, event = plan.facts, plan.facts.events[index]
-  if event.taken then return event.taken end
   local one = { event = event.name, way = 'sample', by = 'perf', why = why }
   local level
   local reason = planner.refuses_programs(facts) or refuses_tasks(facts, event)
@@ -211,7 +210,9 @@ end
 function planner.plan(facts, ways)
   local plan = { facts = facts, routes = {}, offers = {}, calls = 0 }
   local refused = {} -- by event
-  for i in ipairs(facts.events) do refused[i] = {} end
+  for i, event in ipairs(facts.events) do
+    refused[i] = event.handler and { { way = 'count', reason = event.handler, is_handler = true } } or {}
+  end
   for i, offer in ipairs(facts.offers) do
     local way = ways[offer.way]
     local reason = refuses_offer(facts, offer, way, open_calls(plan)) or facts.refusals[planner.key('offer', i)]

@@ -6,6 +6,7 @@ local route = {}
 ---@class Refused a way that would have been better
 ---@field way string
 ---@field reason string
+---@field is_handler? boolean it is about what the event's handler does
 
 ---@class Route
 ---@field event string "sys:name"
@@ -63,13 +64,13 @@ function route.is_read(one) return one.does == nil or one.is_captured == true or
 ---@return boolean
 function route.is_filtered(one) return one.does ~= nil or one.level == 'guards' or one.level == 'all' end
 
---- Returns why a way was refused; nil: it was not, or nobody has asked for it.
+--- Returns why a way was refused that was asked for; nil: it was not.
 ---@param one Route
 ---@param is_capture boolean the way `capture`, or any other one
 ---@return string?
 function route.refusal(one, is_capture)
   for _, refused in ipairs(one.why) do
-    if (refused.way == 'capture') == is_capture then return refused.reason end
+    if (refused.way == 'capture') == is_capture and not refused.is_handler then return refused.reason end
   end
 end
 

@@ -113,6 +113,28 @@ int elf_file_offset(struct elf_file *f, uint64_t addr, int32_t executable, uint6
 	return -ENOENT;
 }
 
+/* strip(1) leaves these sections, without which the program does not run or has no version. */
+int32_t elf_file_is_go(struct elf_file *f)
+{
+	static const char *const names[] = {".go.buildinfo", ".note.go.buildid", ".gopclntab"};
+	Elf_Scn *scn = NULL;
+	const char *name;
+	size_t strings;
+	GElf_Shdr sh;
+
+	if (elf_getshdrstrndx(f->elf, &strings))
+		return 0;
+	while ((scn = elf_nextscn(f->elf, scn))) {
+		if (!gelf_getshdr(scn, &sh))
+			continue;
+		name = elf_strptr(f->elf, strings, sh.sh_name);
+		for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
+			if (strstr(name, names[i]))
+				return 1;
+	}
+	return 0;
+}
+
 static Elf_Data *section_of_type(Elf *elf, uint32_t type)
 {
 	Elf_Scn *scn = NULL;

@@ -29,5 +29,8 @@ int elf_file_address(struct elf_file *f, const char *name, uint64_t *addr);
  * segment contains it. */
 int elf_file_offset(struct elf_file *f, uint64_t addr, int32_t executable, uint64_t *offset);
 
+/* Returns whether the Go compiler or linker made the file. */
+int32_t elf_file_is_go(struct elf_file *f);
+
 /* Returns libelf's handle, for readers of other sections. It lives as long as f. */
 struct Elf *elf_file_handle(struct elf_file *f);

@@ -91,6 +91,15 @@ const struct vm *remote_vm(const struct source *src)
 	return const_of(src)->vm;
 }
 
+/* How much later their wall time is. A sender can claim any, but ns only hold 292 years. */
+static int64_t ns_between(const struct source_info *theirs, double sec, double nsec)
+{
+	static const double most = 9e9;
+	double difference = fmax(-most, fmin(most, theirs->wall_sec - sec));
+
+	return (int64_t)difference * 1000000000 + (int64_t)(theirs->wall_nsec - nsec);
+}
+
 void remote_align(struct source *src)
 {
 	struct remote *r = remote_of(src);
@@ -103,10 +112,7 @@ void remote_align(struct source *src)
 	clock_wall_zero(&sec, &nsec);
 	r->aligns = isnan(theirs->wall_sec);
 	if (!r->aligns)
-		remote_clock_set(&r->clock,
-				 (int64_t)(theirs->wall_sec - sec) * 1000000000 +
-					 (int64_t)(theirs->wall_nsec - nsec),
-				 INFINITY);
+		remote_clock_set(&r->clock, ns_between(theirs, sec, nsec), INFINITY);
 	info->wall_sec = sec;
 	info->wall_nsec = nsec;
 }

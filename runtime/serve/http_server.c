@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "serve/http_server.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "os/clock.h"
@@ -59,6 +62,7 @@ struct http_server {
 	struct library lib;
 	struct MHD_Daemon *daemon;
 	char address[HTTP_ADDRESS_MAX], token[HTTP_TOKEN];
+	bool is_local;	      /* no other machine can ask */
 	pthread_mutex_t lock; /* of what follows */
 	struct document documents[MAX_PATHS];
 	int nr_documents;
@@ -215,6 +219,41 @@ static enum MHD_Result ask(struct http_server *s, struct MHD_Connection *c, cons
 			  "too many questions wait: ask again\n");
 }
 
+static bool is_host_name(const char *name)
+{
+	char own[HOST_NAME_MAX + 1] = "";
+
+	if (!strcasecmp(name, "localhost"))
+		return true;
+	gethostname(own, sizeof(own) - 1);
+	if (own[0] && !strcasecmp(name, own))
+		return true;
+	own[strcspn(own, ".")] = 0;
+	return own[0] && !strcasecmp(name, own);
+}
+
+/* Returns whether a request is for this server, by a Host header with an address or a name of this
+ * machine. A page of another site may have made a name of its own mean this address, to read what a
+ * browser here can read. */
+static bool is_own_host(const char *given)
+{
+	const char *from;
+	char name[HOST_NAME_MAX + 1];
+	struct in6_addr address;
+	size_t len;
+
+	if (!given) /* HTTP/1.0; browsers always send it */
+		return true;
+	from = *given == '[' ? given + 1 : given;
+	len = strcspn(from, from > given ? "]" : ":");
+	if (len >= sizeof(name))
+		return false;
+	memcpy(name, from, len);
+	name[len] = 0;
+	return inet_pton(AF_INET, name, &address) || inet_pton(AF_INET6, name, &address) ||
+	       is_host_name(name);
+}
+
 static enum MHD_Result serve(struct http_server *s, struct MHD_Connection *c, const char *path)
 {
 	struct MHD_Response *response = NULL;
@@ -259,6 +298,11 @@ static enum MHD_Result on_request(void *of, struct MHD_Connection *c, const char
 	}
 	if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
 		return refuse(s, c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+	if ((s->token[0] || s->is_local) &&
+	    !is_own_host(s->lib.lookup(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST)))
+		return refuse(s, c, MHD_HTTP_FORBIDDEN,
+			      "the host in the address is not this machine: use its address or its "
+			      "name\n");
 	if (s->token[0] && !is_token(s->token, s->lib.lookup(c, MHD_GET_ARGUMENT_KIND, "token")))
 		return refuse(s, c, MHD_HTTP_FORBIDDEN,
 			      "the address needs the token that profscript has printed\n");
@@ -310,6 +354,7 @@ static int listen_at(struct http_server *s, const char *text, int32_t *bad, stru
 		return ret;
 	}
 	address_print(&at, s->address);
+	s->is_local = address_is_loopback(&at);
 	return fd;
 }
 

@@ -8,7 +8,9 @@
  * those after the last number that it has seen (?after=N); the oldest are forgotten when it exceeds
  * its size. A question is text that a client asks the owner (/ask?q=TEXT). The owner answers it
  * when it finds the time: until then the client is told to ask the same again (202), also when too
- * many questions wait (503). libmicrohttpd does the work. It is loaded when a server is opened.
+ * many questions wait (503). A request that names another host than this machine is refused, if
+ * there is a token or only this machine can ask: a page of another site could make its own name
+ * mean this address. libmicrohttpd does the work. It is loaded when a server is opened.
  */
 #pragma once
 #include <stddef.h>

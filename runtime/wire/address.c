@@ -198,6 +198,8 @@ static bool is_file_name(const char *text)
 	return dot && (!strcmp(dot, ".data") || !strcmp(dot, ".perf"));
 }
 
+#define IF_FILE " (if it is a file: ./%s, in an event with quotes: \"./%s\")"
+
 static int parse_path(struct address *to, struct error *err)
 {
 	const char *colon = strrchr(to->text, ':');
@@ -207,13 +209,11 @@ static int parse_path(struct address *to, struct error *err)
 	to->path = to->text;
 	if (stat(to->path, &st)) {
 		if (!colon && !strchr(to->text, '/') && !is_file_name(to->text))
-			return error_set(err, -EINVAL,
-					 "%s: the port is missing: %s:PORT (if it is a file: ./%s)",
-					 to->text, to->text, to->text);
+			return error_set(err, -EINVAL, "%s: the port is missing: %s:PORT" IF_FILE,
+					 to->text, to->text, to->text, to->text);
 		if (colon && !strchr(to->text, '/'))
-			return error_set(err, -EINVAL,
-					 "%s: '%s' is not a port (if it is a file: ./%s)", to->text,
-					 colon + 1, to->text);
+			return error_set(err, -EINVAL, "%s: '%s' is not a port" IF_FILE, to->text,
+					 colon + 1, to->text, to->text);
 		return 0;
 	}
 	to->is_fifo = S_ISFIFO(st.st_mode);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <linux/vm_sockets.h>
 #include "nearest.h"
+#include "os/own_file.h"
 #include "wire/address.h"
 
 enum { BACKLOG = 32, CID_LOCAL = 1 };
@@ -318,6 +319,9 @@ static int cannot_open(struct channel *c, int code, bool write, struct error *er
 	if (code == -ENOENT && !write)
 		return error_set(err, code, "%s: no such file: an address is " ADDRESS_FORMS,
 				 c->at.path);
+	if (code == -ELOOP && write)
+		return error_set(err, code, "%s: it is a symbolic link of another user",
+				 c->at.path);
 	return error_set(err, code, "%s: %s", c->at.path, strerror(-code));
 }
 
@@ -363,7 +367,9 @@ int channel_open(struct channel *c, bool write, struct error *err)
 		flags |= write ? O_WRONLY : O_RDONLY;
 	else
 		flags |= O_RDWR;
-	fd = open(c->at.path, flags, 0600);
+	fd = write ? own_file_open(c->at.path, flags, 0600) : open(c->at.path, flags);
+	if (write && fd < 0)
+		errno = -fd;
 	if (fd >= 0 && c->at.kind == CHANNEL_FILE && write && make_private(fd)) {
 		int code = -errno;
 

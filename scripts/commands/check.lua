@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Checks scripts without starting them.
-local check_script = require 'lib.check_script'
+local check_script = require 'lib.engines.check_script'
 
 return {
   summary = 'Check scripts without running them',

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Prints a manual page.
-local man = require 'lib.man'
+local man = require 'lib.engines.man'
 
 return {
   summary = 'Print the manual page of a profiler or command',

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Writes a script to start from.
-local new_script = require 'lib.new_script'
-local stubs = require 'lib.stubs'
+local new_script = require 'lib.engines.new_script'
+local stubs = require 'lib.engines.stubs'
 
 return {
   summary = 'Write a new script for some events, to start from',

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Writes definitions for editors.
-local stubs = require 'lib.stubs'
+local stubs = require 'lib.engines.stubs'
 
 return {
   summary = 'Write definitions of events and the API for editors',

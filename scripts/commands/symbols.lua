@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Symbolizes addresses from stdin, with the protocol that pprof uses for its symbolizer.
-local symbolize = require 'lib.symbolize'
+local symbolize = require 'lib.engines.symbolize'
 
 local UNKNOWN = '??'
 local LINES = 256 -- answers between two checks whether the reader is gone

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Tests scripts on recordings.
-local test_script = require 'lib.test_script'
+local test_script = require 'lib.engines.test_script'
 
 return {
   summary = 'Run scripts on recordings and compare what they print',

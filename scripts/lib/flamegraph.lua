@@ -87,7 +87,7 @@ end
 --- Opens the file for folded stacks. This happens at the first write, because --dry-run must not create it.
 local function open_folded(self)
   if self.is_regular and sys.stat(self.path) then os.rename(self.path, self.path .. '.old') end
-  local file, message = io.open(self.path, 'w')
+  local file, message = sys.create(self.path)
   self.file = file or error(('cannot write %s'):format(message), 0)
 end
 

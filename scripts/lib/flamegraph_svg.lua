@@ -5,7 +5,7 @@ local bit = require 'bit'
 local flametree = require 'lib.flamegraph_tree'
 local svg = require 'lib.svg'
 local units = require 'lib.units'
-local script = require 'lib.flamegraph_js'
+local web = require 'lib.web.files'
 
 local flamegraph_svg = {}
 
@@ -72,17 +72,6 @@ local function fitting(name, pixels)
   return #name <= room and name or name:sub(1, room - 2):gsub('[\128-\255]+$', '') .. '..'
 end
 
-local STYLE = [[
-<style>
-text { font: 12px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #222; }
-.title { font-size: 17px; font-family: system-ui, sans-serif; text-anchor: middle; }
-.button { fill: #555; cursor: pointer; opacity: .65; } .button:hover { opacity: 1; }
-.hidden { display: none; } .parent { opacity: .5; } .end { text-anchor: end; }
-#frames g { cursor: pointer; } #frames text { pointer-events: none; }
-#frames rect { stroke: #fff; stroke-width: .5; } #frames g:hover rect { stroke: #000; }
-</style>
-]]
-
 --- Returns the picture as parts of an <svg> element.
 ---@param tree FlameNode
 ---@param settings FlameSettings
@@ -98,7 +87,7 @@ function flamegraph_svg.svg(tree, settings)
 
   put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n', WIDTH,
     height, WIDTH, height)
-  parts[#parts + 1] = STYLE
+  parts[#parts + 1] = svg.style(web['flamegraph.css'])
   put('<rect width="100%%" height="100%%" fill="#fbfaf7"/>\n')
   put('<text class="title" x="50%%" y="26">%s</text>\n', svg.escape(settings.title))
   put('<text id="unzoom" class="button hidden" x="%d" y="26">Reset Zoom</text>\n', PAD)
@@ -126,7 +115,7 @@ function flamegraph_svg.svg(tree, settings)
   end
   draw(tree, 0, 0)
   parts[#parts + 1] = '</svg>\n'
-  parts[#parts + 1] = script
+  parts[#parts + 1] = svg.script(web['flamegraph.js'])
   parts[#parts + 1] = '</svg>\n'
   return parts
 end

@@ -9,7 +9,9 @@
 --- FILE.svg and FILE.html are pictures. With any other name, the values are written to FILE.lat, a line "TIME VALUE"
 --- for each, which `profscript heatmap` draws.
 local svg = require 'lib.svg'
+local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
+local web = require 'lib.web.files'
 
 local heatmap = {}
 
@@ -63,7 +65,7 @@ end
 
 --- Opens the .lat file, at the first value.
 local function open_values(self)
-  local file, message = io.open(self.path, 'w')
+  local file, message = sys.create(self.path)
   self.file = file or error(('cannot write %s'):format(message), 0)
   file:setvbuf('full', 65536)
 end
@@ -182,25 +184,6 @@ local function shade(count, max)
   return 1 + math.floor(math.log(count) / math.log(max) * (#PALETTE - 1) + 0.5)
 end
 
-local STYLE = [[
-<style>
-text { font: 12px system-ui, sans-serif; fill: #333; }
-.title { font-size: 17px; } .end { text-anchor: end; } .mid { text-anchor: middle; }
-.grid { stroke: #ddd; } #cells rect:hover { stroke: #06c; stroke-width: 1.5; }
-]]
-
-local SCRIPT = [[
-<script type="text/ecmascript"><![CDATA[
-(function () {
-  'use strict';
-  var svg = document.currentScript.closest('svg'), details = svg.querySelector('.details');
-  svg.addEventListener('mouseover', function (e) {
-    var title = e.target.tagName === 'rect' && e.target.querySelector('title');
-    details.textContent = title ? title.textContent : '';
-  });
-}());
-]].. ']]></script>\n'
-
 local function time_axis(self, area, put, x_of, bottom)
   local span = area.columns * area.wide * self.width / 1e9
   local step = step_of(span, 10)
@@ -254,9 +237,10 @@ function Heatmap:svg()
 
   put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n',
     WIDTH, bottom + BOTTOM, WIDTH, bottom + BOTTOM)
-  parts[#parts + 1] = STYLE
-  for i, color in ipairs(PALETTE) do put('.c%d { fill: #%s; }', i, color) end
-  put('</style>\n<rect width="100%%" height="100%%" fill="#fff"/>\n')
+  local colors = {}
+  for i, color in ipairs(PALETTE) do colors[i] = ('.c%d { fill: #%s; }'):format(i, color) end
+  parts[#parts + 1] = svg.style(web['heatmap.css'] .. table.concat(colors))
+  put('<rect width="100%%" height="100%%" fill="#fff"/>\n')
   put('<text class="title mid" x="%d" y="28">%s</text>\n', WIDTH / 2, svg.escape(self.title))
   put('<text class="mid" x="%d" y="46">%s measurements</text>\n', WIDTH / 2, units.number(self.total))
   time_axis(self, area, put, x_of, bottom)
@@ -278,7 +262,7 @@ function Heatmap:svg()
   put('</g>\n')
   legend(area, put, bottom + 34)
   put('<text class="details end" x="%d" y="%d"> </text>\n', WIDTH - RIGHT, bottom + 45)
-  parts[#parts + 1] = SCRIPT
+  parts[#parts + 1] = svg.script(web['heatmap.js'])
   put('</svg>\n')
   return parts
 end

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Picture files: escaping, pages and atomic writes. A picture is one self-contained SVG or HTML file, which works with
 --- and without JavaScript.
-local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
+local web = require 'lib.web.files'
 
 local svg = {}
 
@@ -34,7 +34,8 @@ end
 local function create(path)
   local temporary = sys.is_replaceable(path) and path .. '.tmp' or nil
   if temporary then libc.unlink(temporary) end -- of a run that was killed
-  local file, message = io.open(temporary or path, temporary and 'wx' or 'w') -- x: nor through a link of somebody
+  local file, message
+  if temporary then file, message = io.open(temporary, 'wx') else file, message = sys.create(path) end
   if not file then error(('cannot write %s'):format(message), 0) end
   return file, temporary
 end
@@ -43,9 +44,9 @@ end
 ---@param path string
 function svg.check(path)
   if not sys.is_replaceable(path) then
-    -- The target of a link may not exist yet.
-    if not sys.stat(path) or libc.access(path, libc.W_OK) == 0 then return end
-    error(('cannot write %s: %s'):format(path, sys.strerror(ffi.errno())), 0)
+    local why = sys.why_not_writable(path) -- the target of a link may not exist yet
+    if why then error(('cannot write %s: %s'):format(path, why), 0) end
+    return
   end
   local file, temporary = create(path)
   file:close()
@@ -70,18 +71,17 @@ function svg.save(path, parts)
   end
 end
 
-local PAGE = [[
-<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>%s</title>
-<style>
-body { margin: 0; font: 14px system-ui, sans-serif; color: #222; }
-svg { display: block; width: 100%%; }
-table { border-collapse: collapse; margin: 8px 16px 24px; }
-th, td { padding: 2px 12px 2px 0; text-align: right; }
-th:last-child, td:last-child { text-align: left; font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
-th { border-bottom: 1px solid #bbb; }
-</style></head><body>
-]]
+--- Returns the style sheet of an <svg> element.
+---@param css string
+---@return string
+---@package
+function svg.style(css) return ('<style>\n%s</style>\n'):format(css) end
+
+--- Returns a script of an <svg> element.
+---@param js string
+---@return string
+---@package
+function svg.script(js) return ('<script type="text/ecmascript"><![CDATA[\n%s]]></script>\n'):format(js) end
 
 --- Writes an SVG to FILE.svg or FILE.html.
 ---@param path string
@@ -89,9 +89,10 @@ th { border-bottom: 1px solid #bbb; }
 ---@param elements string[] parts of the <svg> element
 ---@param below? string[] HTML to show below the picture of FILE.html
 function svg.write(path, title, elements, below)
-  local parts = {}
+  local parts, after = {}, nil
   if svg.kind(path) == 'html' then
-    parts[1] = PAGE:format(svg.escape(title))
+    parts[1], after = web['picture.html']:match '^(.*)<!%-%- the picture %-%->\n(.*)$'
+    parts[1] = parts[1]:gsub('(<title>)[^<]*', function(element) return element .. svg.escape(title) end, 1)
   else
     parts[1] = '<?xml version="1.0" encoding="UTF-8" standalone="no"?>\n'
   end
@@ -100,7 +101,7 @@ function svg.write(path, title, elements, below)
       parts[#parts + 1] = part
     end
   end
-  if svg.kind(path) == 'html' then parts[#parts + 1] = '</body></html>\n' end
+  parts[#parts + 1] = after
   svg.save(path, parts)
 end
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The prompt of `profscript repl`: programs in the language of exec that come and go while events flow.
 local contract = require 'bindings.options.contract'
-local event_fields = require 'bindings.command.event_fields'
+local event_fields = require 'lib.engines.event_fields'
 local event_list = require 'lib.events'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'

@@ -40,8 +40,9 @@ function File:create()
     target, flags = path .. '.tmp', CREATE
     libc.unlink(target) -- of a run that was killed
   end
-  self.fd = libc.open(target, flags, ffi.new('int', 420)) -- 0644
-  if self.fd < 0 then fail(self, ffi.errno()) end
+  local fd, message = sys.open(target, flags)
+  if not fd then failure.raise("cannot write '%s': %s", self.path, message) end
+  self.fd = fd
   if target ~= path then self.temporary = target end
   if self.is_compressed or path:match '%.gz$' then
     self.gz = zlib.load().gzdopen(self.fd, 'wb')

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The page of --serve: reports as JSON, which the page (page_html.lua) adds up and draws.
+--- The page of --serve: reports as JSON, which the page (scripts/lib/web/page.*) adds up and draws.
 local ffi = require 'ffi'
 local output = require 'bindings.print.output'
 local text = require 'bindings.base.text'

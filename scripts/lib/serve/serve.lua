@@ -129,7 +129,7 @@ function Serving:open_page()
   C.http_token(token)
   self.pages = open_server(run, 'serve', token)
   C.session_wake_on(run.session, C.http_server_question_fd(self.pages))
-  set(self.pages, '/', 'text/html; charset=utf-8', require 'lib.serve.page_html')
+  set(self.pages, '/', 'text/html; charset=utf-8', require 'lib.web.files'['page.html'])
   set(self.pages, '/about', 'application/json', ('{"profiler":%s,"host":%s,"version":%s}'):format(text.json(run.name),
     text.json(host_name()), text.json(version)))
   tell(run, 'the page is at http://%s/?token=%s', ffi.string(C.http_server_address(self.pages)), ffi.string(token))

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- A timeline as a web page: one file that loads nothing, with the data and the script that draws it
---- (timeline_page.lua).
+--- (scripts/lib/web/timeline.*). Names come from outside: they reach the page only as text (textContent, fillText), and
+--- the policy in its head forbids everything that is not in the file.
 ---
 --- - Who ran on a CPU, and who waited for it (run queues).
 --- - Pairs are slices; events are ticks of their thread; counts are graphs; losses are marked.
@@ -9,12 +10,12 @@
 local ffi = require 'ffi'
 local items = require 'lib.export.timeline_items'
 local lanes = require 'lib.export.lanes'
-local page = require 'lib.export.timeline_page'
 local queues = require 'lib.export.queues'
 local switches = require 'lib.export.switches'
 local text = require 'bindings.base.text'
 local threads = require 'lib.export.threads'
 local version = require 'bindings.base.version'
+local web = require 'lib.web.files'
 
 local html = { suffixes = { '.html' } }
 
@@ -140,7 +141,8 @@ function Html:finish(time)
   self.queues.finish(time)
   self.threads:rename()
   local left_out = 0
-  file:put(page.HEAD)
+  local before, after = web['timeline.html']:match '^(.*type="application/json">\n)(.*)$'
+  file:put(before)
   file:put '{'
   for _, kind in ipairs { 'runs', 'waits', 'pairs', 'events', 'counts' } do
     file:put(('"%s":'):format(kind))
@@ -160,7 +162,7 @@ function Html:finish(time)
     if one.is_cpu then return ('[%s,-1,%d]'):format(json(one.name), one.tid - threads.CPUS - 1) end
     return ('[%s,%d,%d]'):format(json(one.name), one.pid, one.tid)
   end)))
-  file:put(page.TAIL)
+  file:put(after)
   return left_out
 end
 

@@ -16,7 +16,7 @@ local MODULES = {
   detail = 'scripts/lib/detail.lua', fs = 'scripts/lib/fs.lua', glob = 'bindings/base/glob.lua',
   ['engines.kcore'] = 'scripts/lib/engines/kcore.lua', kvm = 'scripts/lib/kvm.lua', latency = 'scripts/lib/latency.lua',
   nearest = 'bindings/base/nearest.lua', registers = 'scripts/lib/registers.lua',
-  relation = 'scripts/lib/relation.lua', symbolize = 'bindings/command/symbolize.lua',
+  relation = 'scripts/lib/relation.lua', ['engines.symbolize'] = 'scripts/lib/engines/symbolize.lua',
   table = 'bindings/base/table.lua', text = 'bindings/base/text.lua', units = 'bindings/base/units.lua',
   usdt = 'bindings/select/usdt.lua', ['engines.x86store'] = 'scripts/lib/engines/x86store.lua',
 }

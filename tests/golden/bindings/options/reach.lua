@@ -32,7 +32,7 @@ return {
       keys = require('lib.intern').new(1, 10), counter = require('lib.counter').new { 'a' },
       stacks = require('lib.stacks').new(session, { 'a' }), calltree = require('lib.calltree').new {},
       stores = require('lib.engines.stores').new(session, true),
-      symbolizer = require('lib.symbolize').new '/proc/self/exe',
+      symbolizer = require('lib.engines.symbolize').new '/proc/self/exe',
       screen = require('lib.screen').new(out, { columns = {} }, { 'a' }),
     }
     local found = require('lib.pairs').new {

@@ -7,7 +7,7 @@ needs_tracepoint raw_syscalls:sys_enter
 calls=(-e raw_syscalls:sys_enter -e raw_syscalls:sys_exit)
 for args in '-k common_pid' '-k common_pid+0 --perins' --cycle '-k common_pid --cycle'; do
 	# shellcheck disable=SC2086 # several arguments
-	"$PROFSCRIPT" multi-trace "${calls[@]}" $args --than 1ms -v --dry-run >"$TMP/out" 2>&1
+	"$PROFSCRIPT" multi-trace "${calls[@]}" $args --than 1ms -v --duration 1ms >"$TMP/out" 2>&1
 	check "programs load: $args" grep -q 'paired in the kernel, by a BPF program; those over 1 ms are sent' "$TMP/out"
 done
 

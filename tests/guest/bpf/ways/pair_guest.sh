@@ -30,5 +30,5 @@ for p in '' -p; do
 		END { print n " waits"; exit n < 990 || n > 1010 }' "$TMP/out"
 done
 
-"$PROFSCRIPT" blktrace --capture=bpf --dry-run >"$TMP/out" 2>"$TMP/err"
+"$PROFSCRIPT" blktrace --capture=bpf -v --duration 1ms >"$TMP/out" 2>&1
 check 'programs for block requests' test "$(grep -c 'paired in the kernel' "$TMP/out")" -eq 4

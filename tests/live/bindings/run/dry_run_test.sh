@@ -14,3 +14,44 @@ fi
 "$PROFSCRIPT" trace -e 'raw_syscalls:sys_enter/id==1 && id+1>1/' --dry-run -C 0 --capture perf >"$TMP/out"
 expect_line 'perf events: profscript checks it' '^    filter in profscript: id\+1>1$' "$TMP/out"
 expect_line 'a dry run' '^target: CPUs 0$' "$TMP/out"
+
+# --- as JSON, and the generated code ----------------------------------------------------------------
+
+# plan FILTER ARG...: what Python prints of the plan `p` as JSON
+plan() {
+	"$PROFSCRIPT" "${@:2}" --dry-run --json | python3 -c "import json, sys; p = json.load(sys.stdin); print($1)"
+}
+is() { check "$1" test "$(plan "$2" "${@:4}")" = "$3"; }
+is 'a route for each event' '[r["event"] for r in p["routes"]]' "['raw_syscalls:sys_enter', 'cpu-clock']" \
+	trace -e raw_syscalls:sys_enter,cpu-clock
+is 'perf: the way, and what was better' '[(r["way"], r["by"], r["why"][0]["way"]) for r in p["routes"]]' \
+	"[('sample', 'perf', 'capture')]" trace -e raw_syscalls:sys_enter --capture perf
+is 'what it costs the task' '[r["cost"] for r in p["routes"]]' '[557, None]' trace -e raw_syscalls:sys_enter,cpu-clock \
+	--capture perf
+for option in '--prio 0-99' '--sched-policy 1'; do
+	# shellcheck disable=SC2086 # two words
+	is "$option: the need and the reason" '[p["facts"]["run"]["needs"]["perf_samples"], p["routes"][0]["why"][0]["reason"]]' \
+		"['${option% *}', '${option% *}']" trace -e raw_syscalls:sys_enter,cpu-clock $option
+done
+for args in 'exec -e raw_syscalls:sys_enter count()' 'trace -e raw_syscalls:sys_enter' syscalls 'syscalls --than 1ms'; do
+	# shellcheck disable=SC2086 # several words
+	for command in "$args --dry-run" "explain $args"; do "$PROFSCRIPT" $command --json; done >"$TMP/out"
+	check "explain prints the same plan: $args" test "$(sort -u "$TMP/out" | wc -l)" -eq 1
+done
+
+"$PROFSCRIPT" trace -e raw_syscalls:sys_enter --dry-run=code >"$TMP/out"
+expect_line 'the generated loop' '^loop dispatch, where raw_syscalls:sys_enter is class [0-9]+:$' "$TMP/out"
+expect_line 'its source' '^    local class = e.class$' "$TMP/out"
+if grep -q 'captured by a BPF program' "$TMP/out"; then
+	expect_line 'the program' '^BPF program of raw_syscalls:sys_enter:$' "$TMP/out"
+	expect_line 'its instructions' '^ +[0-9]+: call ktime_get_ns$' "$TMP/out"
+fi
+refused 'another word' 2 ".*'--dry-run': .*" trace -e raw_syscalls:sys_enter --dry-run=x
+
+# --- nothing is loaded ------------------------------------------------------------------------------
+
+for args in 'trace -e raw_syscalls:sys_enter' 'rundelay --than 1ms --detail' 'exec -e sched:sched_switch count()'; do
+	# shellcheck disable=SC2086 # several words
+	strace -f -e trace=bpf,perf_event_open -o "$TMP/calls" "$PROFSCRIPT" $args --dry-run >/dev/null
+	check "loads nothing: $args" bash -c "! grep -E 'BPF_PROG_LOAD|BPF_MAP_CREATE|BPF_RAW_TRACEPOINT_OPEN' '$TMP/calls'"
+done

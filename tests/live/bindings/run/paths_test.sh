@@ -5,7 +5,7 @@
 # in_kernel_test.sh, and those of bpf/ways.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
-"$PROFSCRIPT" trace -e raw_syscalls:sys_enter --capture bpf --dry-run >/dev/null 2>"$TMP/err" ||
+"$PROFSCRIPT" trace -e raw_syscalls:sys_enter --capture bpf --duration 1ms >/dev/null 2>"$TMP/err" ||
 	skip_all "$(sed -n '1s/.*not possible: //p' "$TMP/err")"
 seen=' top num-dist '
 

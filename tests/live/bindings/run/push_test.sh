@@ -184,7 +184,7 @@ refused 'all addresses without a secret' 1 ':9900: other hosts could connect, so
 refused 'a bad port' 2 "push: 99999: '99999' is not a port" trace -e "$enter" --push 99999
 refused 'a host without a port' 2 'push: 10.0.0.1: the port is missing: 10.0.0.1:PORT' \
 	trace -e "${enter}push=10.0.0.1/"
-refused 'a name without a port' 2 'push: web1: the port is missing: web1:PORT .if it is a file: ./web1.' \
+refused 'a name without a port' 2 'push: web1: the port is missing: web1:PORT .if it is a file: ./web1, in an event with quotes: "./web1".' \
 	trace -e "$enter" --push web1
 refused 'an empty address' 2 'push: an empty address' trace -e "$enter" --push ''
 refused 'a path without quotes' 2 "bad event .*'push' needs a value at .*; quote it if it contains a '/'" \

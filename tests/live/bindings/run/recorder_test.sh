@@ -62,7 +62,7 @@ for how in perf auto; do
 	expect_line "$how: it says how far the memory reaches" '^moment: the recorder holds only the last [0-9.]+ ms' err
 done
 captures=0
-if "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --overwrite --capture bpf --dry-run >/dev/null 2>&1; then
+if "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --overwrite --capture bpf --duration 1ms >/dev/null 2>&1; then
 	start trace -e raw_syscalls:sys_enter --overwrite --capture bpf
 	captures=$(cat /proc/$tracer/fdinfo/* | grep -c ^prog_id)
 	stop

@@ -30,6 +30,25 @@ if [ -r /sys/bus/event_source/devices/uprobe/type ] && gcc -O1 -shared -fPIC -o 
 	expect_line 'and a filter of them' '^2$' <(grep -c uprobe: out)
 	"$PROFSCRIPT" trace -e "uprobe:shape::aera@\"$TMP/libshape.so\"" -- ./use >out 2>&1
 	expect_line 'a misspelled one' "no function 'shape::aera' in " out
+	# A probe named as an event of perf. The address of main is its place in the file, as of all code in such a program.
+	uprobes=/sys/kernel/tracing/uprobe_events
+	address=0x$(nm use | awk '$3 == "main" { print $1 }')
+	if echo "p:test_$$/faults $TMP/use:$address" >>$uprobes && echo "p:test_$$/read $TMP/use:$address" >>$uprobes; then
+		"$PROFSCRIPT" trace -e "test_$$:faults,test_$$:read" -- ./use >out 2>&1
+		expect_line 'a probe named as an event of perf' "^.* test_$$:faults: " out
+		expect_line 'and one as a raw event' "^.* test_$$:read: " out
+		printf '%s\n' "-:test_$$/faults" "-:test_$$/read" >>$uprobes
+	fi
+	check_status 'a name of perf in a system that does not exist' 2 "$PROFSCRIPT" trace -e x:faults -- ./use
+	# A program with the mark of Go, whose stacks move.
+	printf '__asm__(".section .go.buildinfo,\\"a\\"\\n.ascii \\"x\\"\\n.text");\n' | cat - use.c >go.c
+	gcc -O1 -o go go.c -L. -lshape -Wl,-rpath,"$TMP"
+	go="$TMP/go is a Go program, which a return probe would crash, .*probe the entry \(uprobe:main\)"
+	check_status 'a return probe of a Go program' 2 "$PROFSCRIPT" trace -e "uretprobe:main@\"$TMP/go\"" -- ./go
+	expect_line 'is refused' "^profscript: uretprobe:main: $go" "$TMP/.check"
+	check_status 'one by its offset' 2 "$PROFSCRIPT" trace -e "uretprobe:0x1000@\"$TMP/go\"" -- ./go
+	"$PROFSCRIPT" trace -e "uprobe:main@\"$TMP/go\"" -- ./go >out 2>&1
+	expect_line 'one of its entry is not' 'uprobe:main: ' out
 else
 	skip 'probes of a library' 'no uprobe PMU, or no gcc'
 fi

@@ -5,8 +5,9 @@
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch sched:sched_wakeup irq:softirq_entry exceptions:page_fault_user
 SEEN=$TOP/tests/tools/seen.lua
 
-"$PROFSCRIPT" "$SEEN" -e sched:sched_switch --capture bpf --dry-run >"$TMP/out" 2>"$TMP/err" ||
+"$PROFSCRIPT" "$SEEN" -e sched:sched_switch --capture bpf --duration 1ms >"$TMP/out" 2>"$TMP/err" ||
 	skip_all "$(sed -n '1s/.*not possible: //p' "$TMP/err")"
+"$PROFSCRIPT" "$SEEN" -e sched:sched_switch --capture bpf --dry-run >"$TMP/out" 2>"$TMP/err"
 expect_line 'the plan tells it' 'sched_switch: .*captured by a BPF program' "$TMP/out"
 
 # --- the same records -----------------------------------------------------------------------------

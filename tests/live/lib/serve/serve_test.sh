@@ -39,7 +39,7 @@ fi
 # A client that asks and does not read, and some that say nothing, delay nobody.
 host=$(address) host=${host#http://} host=${host%/metrics}
 exec {slow}<>"/dev/tcp/${host%:*}/${host#*:}"
-printf 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n%.0s' {1..200} >&"$slow"
+printf 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n%.0s' {1..200} >&"$slow"
 exec {silent}<>"/dev/tcp/${host%:*}/${host#*:}"
 reports=$(value profscript_reports_total)
 later() { scrape && [ "$(value profscript_reports_total)" -gt $((reports + 3)) ]; }
@@ -47,6 +47,14 @@ wait_for 60 later
 result $? 'a slow client delays neither reports nor others' "$TMP/got"
 
 check 'another path' grep -q '^404 ' <(fetch "http://$host/x")
+host_status() { printf 'GET /metrics HTTP/1.0\r\nHost: %s\r\n\r\n' "$1" >&"$other" && head -n 1 <&"$other"; }
+for name in evil.example 127.0.0.1.evil.example "localhost:80" '[::1]:80' 192.0.2.1 "$(hostname)"; do
+	exec {other}<>"/dev/tcp/${host%:*}/${host#*:}"
+	status=200
+	[[ $name == *evil* ]] && status=403
+	check "a request for the host $name" grep -q " $status " <(host_status "$name")
+	exec {other}>&-
+done
 check 'another method' grep -q '^405 ' <(fetch "http://$host/metrics" POST)
 check 'HEAD' grep -q '^200 ' <(fetch "http://$host/metrics" HEAD)
 stop

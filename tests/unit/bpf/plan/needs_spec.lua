@@ -50,7 +50,7 @@ describe('needs', function()
     assert.equal('--exit-n', needs.given(list, { exit_n = 1, export = 'x' }, 'each_event'))
     assert.equal('--push', needs.given(list, { push = { '1' } }, 'perf_samples'))
     assert.has_error(function() needs.given(list, {}, 'no such word') end, 'no such word')
-    assert.same({ each_event = '--export', whole_run = '--export' }, needs.of(list, { export = 'x' }))
+    assert.same({ each_event = '--export' }, needs.of(list, { export = 'x' }))
   end)
 
   it('decide what a profiler that only counts takes', function()

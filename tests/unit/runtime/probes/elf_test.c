@@ -184,6 +184,22 @@ static void test_names_as_in_the_source(void **state)
 	assert_refused(path, "shape::aera(int)", 0, -ENOENT, "no function 'shape::aera(int)'");
 }
 
+static void test_go_programs(void **state)
+{
+	static const char go[] =
+		"__asm__(\".section .go.buildinfo,\\\"a\\\"\\n.ascii \\\"x\\\"\\n.text\");"
+		"void _start(void) {}";
+	struct elf_file *f;
+
+	(void)state;
+	f = open_file(compile("go", "-static -s", go));
+	assert_int_equal(elf_file_is_go(f), 1);
+	elf_file_free(f);
+	f = open_file(compile("other", "-static", "void _start(void) {}"));
+	assert_int_equal(elf_file_is_go(f), 0);
+	elf_file_free(f);
+}
+
 static void test_large_offsets(void **state)
 {
 	const uint64_t beyond = 5ull << 30;
@@ -285,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_two_with_one_name),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_go_programs),
 		cmocka_unit_test(test_large_offsets),
 		cmocka_unit_test(test_no_elf_file),
 		cmocka_unit_test(test_damaged_files),

@@ -71,10 +71,12 @@ static void bad_addresses(void **state)
 		{"65536", "'65536' is not a port"},
 		{"localhost:99999", "'99999' is not a port"},
 		{"localhost:", "'' is not a port"},
-		{"localhost:http", "'http' is not a port (if it is a file: ./localhost:http)"},
+		{"localhost:http", "'http' is not a port (if it is a file: ./localhost:http, in an "
+				   "event with quotes: \"./localhost:http\")"},
 		{"localhost", "the port is missing: localhost:PORT"},
 		{"10.1.2.3", "the port is missing: 10.1.2.3:PORT"},
-		{"web1", "the port is missing: web1:PORT (if it is a file: ./web1)"},
+		{"web1", "the port is missing: web1:PORT (if it is a file: ./web1, in an event "
+			 "with quotes: \"./web1\")"},
 		{"web1.example.com", "the port is missing: web1.example.com:PORT"},
 		{"::1:9900", "needs brackets: [::1]:9900"},
 		{"[nonsense]:1", "host 'nonsense'"},

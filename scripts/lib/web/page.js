@@ -1,51 +1,3 @@
--- SPDX-License-Identifier: GPL-2.0-only
---- The page of --serve. It asks for new reports each second, keeps them, and adds up the tables of the time that the
---- user selects. It loads nothing from elsewhere.
-return [==[
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'">
-<link rel="icon" href="data:,">
-<title>profscript</title>
-<style>
-body { font: 14px system-ui, sans-serif; margin: 1em 2em; color: #222; background: #fff; }
-header { display: flex; flex-wrap: wrap; gap: .4em 1.5em; align-items: baseline; }
-h1 { font-size: 1.3em; margin: 0; } h2 { font-size: 1.1em; margin: 1.5em 0 .3em; }
-#state.ended { color: #b00; } .lost { color: #b00; }
-button { font: inherit; } button.on { background: #06c; color: #fff; }
-canvas { display: block; width: 100%; cursor: crosshair; background: #f6f6f6; }
-.hint { color: #777; font-size: .9em; min-height: 1.3em; }
-table { border-collapse: collapse; margin: .4em 0; }
-th, td { padding: .1em .7em; text-align: right; white-space: pre; }
-th { border-bottom: 1px solid #999; cursor: pointer; user-select: none; }
-td.text, th.text { text-align: left; }
-tbody tr { cursor: pointer; } tbody tr:hover { background: #eef4ff; } tr.on { background: #dbe8ff; }
-#events pre { background: #f6f6f6; padding: .5em; overflow-x: auto; } #events b { display: block; margin-top: .5em; }
-.flame { position: relative; overflow: hidden; font-size: 12px; }
-.flame div { position: absolute; height: 16px; line-height: 16px; overflow: hidden; white-space: nowrap;
-  box-sizing: border-box; border-left: 1px solid #fff; padding-left: 3px; cursor: pointer; }
-</style>
-</head>
-<body>
-<header>
-  <h1 id="profiler">profscript</h1><span id="host"></span><span id="state">loading</span><span id="totals"></span>
-</header>
-<p>
-  <button id="last">Last report</button> <button id="all">Everything</button> <span id="range"></span>
-  <button id="ask">Events</button>
-</p>
-<section id="events" hidden>
-  <h2 id="asked"></h2><button id="close">Close</button>
-  <div id="notes" class="hint"></div>
-  <pre id="lines"></pre>
-</section>
-<div id="tables"></div>
-<p class="hint">Drag over a chart to select a time, click a bucket of a heat map for the events behind it.
-Click a heading to sort, a row to see only its chart.</p>
-<script>
 'use strict';
 const KEEP = 20000;               // reports
 const MAX_SHOWN = 200;            // rows of a table
@@ -237,7 +189,7 @@ function drawChart(name, view) {
       paint.fillRect(view.x(i), height - tall, Math.max(wide - (wide > 4 ? 1 : 0), 1), tall);
     });
     paint.fillStyle = '#555';
-    const column = view.columns.find(function (one) { return one.name === view.charted; });
+    const column = view.columns.find(function (other) { return other.name === view.charted; });
     if (column) paint.fillText(cell(column, max), 2, 11);
   }
   let range = null;
@@ -274,7 +226,7 @@ function listen(view) {
       const e = view.exponent(at.y);
       text += ', ' + bound(hist, e) + ' to ' + bound(hist, e + 1) + ': ' + (one.counts.get(e) || 0);
     } else {
-      const column = view.columns.find(function (column) { return column.name === view.charted; });
+      const column = view.columns.find(function (other) { return other.name === view.charted; });
       text += ', ' + (column ? column.title + ' ' + cell(column, one.value) : '');
     }
     view.hint.textContent = text;
@@ -394,7 +346,7 @@ function drawFlame(view, sum) {
     });
   });
   let depth = 0;
-  function draw(node, left, width, level, path) {
+  function drawFrame(node, left, width, level, path) {
     if (width < 0.1) return;
     depth = Math.max(depth, level + 1);
     const box = element('div', view.flame, node.name);
@@ -409,7 +361,7 @@ function drawFlame(view, sum) {
     let at = left;
     Array.from(node.children.values()).sort(function (a, b) { return b.value - a.value; }).forEach(function (child) {
       const share = width * child.value / node.value;
-      draw(child, at, share, level + 1, path.concat(child.name));
+      drawFrame(child, at, share, level + 1, path.concat(child.name));
       at += share;
     });
   }
@@ -420,12 +372,12 @@ function drawFlame(view, sum) {
     return Boolean(child);
   });
   if (root.value > 0) {
-    if (top === root) draw(root, 0, 100, 0, []);
+    if (top === root) drawFrame(root, 0, 100, 0, []);
     else {
       const box = element('div', view.flame, 'all (click to leave ' + top.name + ')');
       box.style.cssText = 'left:0;width:100%;top:0;background:#ddd';
       box.addEventListener('click', function () { view.zoom = null; drawFlame(view, sum); });
-      draw(top, 0, 100, 1, path);
+      drawFrame(top, 0, 100, 1, path);
     }
   }
   view.flame.style.height = depth * 17 + 'px';
@@ -606,7 +558,3 @@ get('about').then(function (about) {
   document.title = about.profiler + ' - profscript';
   poll();
 }, failed);
-</script>
-</body>
-</html>
-]==]

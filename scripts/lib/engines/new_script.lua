@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- New scripts (profscript new): a script that counts some events by task and runs at once. Its comments list the
 --- fields of the events of this kernel or recording.
-local event_fields = require 'bindings.command.event_fields'
+local event_fields = require 'lib.engines.event_fields'
 local fs = require 'lib.fs'
-local stubs = require 'bindings.command.stubs'
+local stubs = require 'lib.engines.stubs'
 
 local new_script = {}
 

@@ -1,54 +1,21 @@
--- SPDX-License-Identifier: GPL-2.0-only
---- The page of a timeline (html.lua): what stands before and after the data. Names come from outside: they reach the
---- page only as text (textContent, fillText), and the policy in the head forbids everything that is not in the file.
-local page = {}
-
-page.HEAD = [==[
-<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>Timeline</title>
-<meta http-equiv="Content-Security-Policy"
-content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'">
-<style>
-html, body { margin: 0; height: 100%; font: 12px system-ui, sans-serif; color: #222; background: #fff; }
-body { display: flex; flex-direction: column; }
-header { padding: 6px 10px; border-bottom: 1px solid #ccc; display: flex; gap: 10px; align-items: center;
-  flex-wrap: wrap; }
-header b { font-size: 14px; }
-#note { color: #a00; } #found, #range { color: #555; font-variant-numeric: tabular-nums; }
-#rows { position: relative; flex: 1; overflow-y: auto; overflow-x: hidden; outline: none; }
-canvas { position: sticky; top: 0; display: block; cursor: default; }
-#tip { position: fixed; display: none; pointer-events: none; white-space: pre; background: #fffbe6; padding: 4px 8px;
-  border: 1px solid #998; box-shadow: 1px 2px 4px #0003; max-width: 60em; overflow: hidden; z-index: 1; }
-</style></head><body>
-<header><b id="title"></b><input id="search" type="search" placeholder="thread, tid or event" aria-label="search">
-<span id="found"></span><button id="in">+</button><button id="out">&minus;</button><button id="all">all</button>
-<span id="range"></span><span id="note"></span>
-<span>ctrl+wheel or w/s: zoom; drag or a/d: move; shift+drag: select a range; Enter: next</span></header>
-<div id="rows" tabindex="0"><canvas id="canvas"></canvas><div id="space"></div></div>
-<div id="tip"></div>
-<script id="data" type="application/json">
-]==]
-
-page.TAIL = [==[
-</script>
-<script>
 'use strict';
+/* exported timeline */
 const timeline = (function () {
   const LABEL = 170, AXIS = 22, ROW = 18, QUEUE = 16, GAP = 4, WAIT = '#e8a33d', LOST = '#d0000040';
   const part = id => document.getElementById(id);
   const data = JSON.parse(part('data').textContent);
 
-  function column(text, Type) {
+  function decoded(text, Type) {
     const raw = atob(text), bytes = new Uint8Array(raw.length);
     for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
     return new Type(bytes.buffer);
   }
   for (const kind of ['runs', 'waits', 'pairs', 'events', 'counts']) {
     const items = data[kind];
-    items.from = column(items.from, Float64Array);
-    items.to = column(items.to, Float64Array);
-    items.what = column(items.what, Int32Array);
-    items.row = column(items.row, Int32Array);
+    items.from = decoded(items.from, Float64Array);
+    items.to = decoded(items.to, Float64Array);
+    items.what = decoded(items.what, Int32Array);
+    items.row = decoded(items.row, Int32Array);
   }
   const threads = data.threads.map(([name, pid, tid]) =>
     ({ name, pid, tid, isCpu: pid < 0, label: pid < 0 ? name : name + ' ' + tid, busy: 0 }));
@@ -519,7 +486,3 @@ const timeline = (function () {
   draw();
   return { data, threads, rows, view, describe, show, find, draw };
 })();
-</script></body></html>
-]==]
-
-return page

@@ -1,15 +1,10 @@
--- SPDX-License-Identifier: GPL-2.0-only
---- JavaScript of a flame graph: zoom, search and resizing. It works on the frames that lib.flamegraph_svg draws, each
---- a <g> with data-s (its start) and data-n (its value).
-return [[
-<script type="text/ecmascript"><![CDATA[
 (function () {
   'use strict';
   var CHAR = 6.9, PAD = 10, FOUND = 'rgb(230,0,230)';
   var root = document.currentScript.parentNode;
   function part(id) { return root.querySelector('#' + id); }
   var inner = part('frames'), details = part('details'), matched = part('matched');
-  var total = +inner.getAttribute('data-total'), width = 0, expression = null, ignoreCase = false;
+  var width = 0, expression = null, ignoreCase = false;
   var frames = Array.prototype.map.call(inner.querySelectorAll('g'), function (g) {
     var title = g.querySelector('title').textContent, rect = g.querySelector('rect');
     return {
@@ -137,4 +132,3 @@ return [[
   var given = /[?&]s=([^&]*)/.exec(window.location.search);
   if (given) search(decodeURIComponent(given[1]));
 }());
-]].. ']]></script>\n'

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
-local man = require 'bindings.command.man'
+local man = require 'lib.engines.man'
 local options = require 'bindings.options.parser'
 local version = require 'bindings.base.version'
 

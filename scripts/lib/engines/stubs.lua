@@ -2,7 +2,7 @@
 --- `profscript stubs`: writes what editors and luacheck must know about scripts. The definitions of lib.*, session and
 --- out are made from the annotations in the source when profscript is built; those of events and options here.
 local environment = require 'bindings.options.environment'
-local event_fields = require 'bindings.command.event_fields'
+local event_fields = require 'lib.engines.event_fields'
 local nearest = require 'bindings.base.nearest'
 local options = require 'bindings.options.parser'
 local selector = require 'bindings.select.selector'
@@ -119,7 +119,7 @@ function stubs.luacheckrc()
 end
 
 local function write_file(path, text)
-  local file, message = io.open(path, 'w')
+  local file, message = sys.create(path)
   if not file then return nil, message end
   local ok
   ok, message = file:write(text)
@@ -149,7 +149,7 @@ function stubs.write(folder, settings)
     if name:find '%.lua$' then os.remove(('%s/events/%s'):format(base, name)) end
   end
   local files = { ['options.lua'] = stubs.options() }
-  for name, text in pairs(require 'bindings.command.stub_files') do files[name] = text end
+  for name, text in pairs(require 'lib.engines.stub_files') do files[name] = text end
   for name, text in pairs(stubs.events(events)) do files[('events/%s.lua'):format(name)] = text end
   for _, name in ipairs(nearest.keys(files)) do
     local ok, message = write_file(('%s/%s'):format(base, name), files[name])
