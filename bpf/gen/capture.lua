@@ -101,7 +101,8 @@ function capture.rings(pages, watermark, overwrite)
     asm.refuse('rings for %d possible CPUs would need %d MiB', nr_cpus, math.ceil(all / 2 ^ 20))
   end
   return setmetatable({
-    map = program.shared_array(each, nr_cpus, 'rings'), bell = program.bell 'bell', size = size, nr_cpus = nr_cpus, events = 0,
+    map = program.shared_array(each, nr_cpus, 'rings'), bell = program.bell 'bell', size = size,
+    nr_cpus = nr_cpus, events = 0,
     overwrite = overwrite or false,
     watermark = math.max(math.min(math.floor(size * watermark / 100), size - 2 * C.CAPTURE_MARGIN), 1),
   }, Rings)

@@ -98,7 +98,8 @@ JoinProgram.__index = JoinProgram
 ---@param nr_cpus integer
 ---@return JoinProgram
 function joins.program(nr_cpus)
-  return setmetatable({ parts = {}, nr_cpus = nr_cpus, counters = program.mapped(nr_cpus * LINE, 'join_events') }, JoinProgram)
+  local counters = program.mapped(nr_cpus * LINE, 'join_events')
+  return setmetatable({ parts = {}, nr_cpus = nr_cpus, counters = counters }, JoinProgram)
 end
 
 --- Returns a field for a result of a finish().

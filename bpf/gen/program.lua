@@ -158,7 +158,9 @@ end
 ---@param entries integer
 ---@param name string see named()
 ---@return Descriptor map
-function program.shared_array(value_size, entries, name) return create(name, ARRAY, 4, value_size, entries, MMAPABLE) end
+function program.shared_array(value_size, entries, name)
+  return create(name, ARRAY, 4, value_size, entries, MMAPABLE)
+end
 
 --- Creates an array of perf events, one for each CPU, to which programs write samples.
 ---@param nr_cpus integer
@@ -301,7 +303,8 @@ function program.load(code, spec)
     attach_btf_id = spec.tracepoint or 0,
   })
   opts.sz = ffi.sizeof(opts)
-  local function try() return lib.bpf_prog_load(program.TYPES[spec.type], named(spec.name), 'GPL', instructions, n, opts) end
+  local name = named(spec.name)
+  local function try() return lib.bpf_prog_load(program.TYPES[spec.type], name, 'GPL', instructions, n, opts) end
   local fd = try()
   if fd < 0 then
     local errno, log = -fd, ffi.new('char[?]', LOG_SIZE)

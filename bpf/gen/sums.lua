@@ -449,9 +449,12 @@ function kernel_sums.rows(parts, settings)
   self.cells = kernel_sums.cells(self.small + (settings.kinds or 1), settings.nr_cpus, { threshold = settings.threshold,
     buckets = settings.buckets, octaves = settings.buckets and self.small > 0 })
   self.size = SUMS + (settings.named and NAME or 0)
-  self.sums = switch.maps(settings.sides, function() return program.hash(8 * parts, self.size, settings.most, 'sums_rows') end)
-  self.buckets = settings.buckets
-    and switch.maps(settings.sides, function() return program.hash(8 * (parts + 1), 8, MOST_BUCKETS, 'sums_buckets') end)
+  self.sums = switch.maps(settings.sides, function()
+    return program.hash(8 * parts, self.size, settings.most, 'sums_rows')
+  end)
+  self.buckets = settings.buckets and switch.maps(settings.sides, function()
+    return program.hash(8 * (parts + 1), 8, MOST_BUCKETS, 'sums_buckets')
+  end)
   self.tables = settings.has_tables and new_tables(settings.nr_cpus)
   return self
 end

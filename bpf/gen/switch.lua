@@ -28,8 +28,8 @@ Switch.__index = Switch
 function switch.new(cpus, sides)
   local lib = libbpf.open()
   local nr_cpus = lib and lib.libbpf_num_possible_cpus() or 1
-  return setmetatable({ nr_cpus = nr_cpus, sides = sides, side = 1, _map = program.mapped(nr_cpus, 'switch'), _cpus = cpus },
-    Switch)
+  local map = program.mapped(nr_cpus, 'switch')
+  return setmetatable({ nr_cpus = nr_cpus, sides = sides, side = 1, _map = map, _cpus = cpus }, Switch)
 end
 
 --- Makes a map for each side. The kernel clears all of a map when it makes it, which takes up to 6 ms.

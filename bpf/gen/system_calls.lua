@@ -140,7 +140,8 @@ local function load_first(of, tracepoint)
   a:label 'done'
   a:alu('mov', 0, 0)
   a:exit()
-  return program.load(a, { type = 'tracing', name = 'calls_' .. program.short(tracepoint), tracepoint = types.tracepoint(tracepoint) })
+  return program.load(a, { type = 'tracing', name = 'calls_' .. program.short(tracepoint),
+    tracepoint = types.tracepoint(tracepoint) })
 end
 
 --- Puts the programs of a system call into their places.

@@ -133,8 +133,8 @@ end
 ---@param at_exec boolean the target is a workload
 ---@return Targets
 function targets.threads(inherits, at_exec)
-  local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX, 'targets'), limits = program.mapped(16, 'target_limits'),
-    _programs = {}, _links = {} }, Threads)
+  local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX, 'targets'),
+    limits = program.mapped(16, 'target_limits'), _programs = {}, _links = {} }, Threads)
   inherit(self, inherits)
   if at_exec then begin_at_exec(self) end
   follow_ids(self)

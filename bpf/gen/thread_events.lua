@@ -89,7 +89,8 @@ function thread_events.load(spec)
   capture.check_kernel()
   local memory = program.memory(capture.raw_size(spec.list) + ROOM, 1, 'about_memory')
   local rings = program.perf_events(spec.nr_cpus, 'about_rings')
-  return program.load(generate(spec, memory, rings), { type = 'tracing', name = 'about_' .. program.short(spec.event:match ':(.*)$'),
+  return program.load(generate(spec, memory, rings), { type = 'tracing',
+    name = 'about_' .. program.short(spec.event:match ':(.*)$'),
     tracepoint = types.tracepoint(spec.event:match ':(.*)$') }), rings
 end
 

@@ -213,7 +213,8 @@ function user_strings.load(spec)
   for _, one in ipairs(spec.strings) do size = size + (one.is_list and MAX_LIST or 0) + ROOM end
   local memory = program.memory(bit.band(size + 2 * ROOM, -8), 1, 'string_memory')
   local events = program.perf_events(lib.libbpf_num_possible_cpus(), 'string_rings')
-  local loaded = program.load(generate(spec, memory, events), { type = 'tracing', name = 'str_' .. program.short(spec.tracepoint),
+  local loaded = program.load(generate(spec, memory, events), { type = 'tracing',
+    name = 'str_' .. program.short(spec.tracepoint),
     tracepoint = types.tracepoint(spec.tracepoint) })
   return loaded, events
 end
