@@ -66,10 +66,12 @@ function session_api.new(instance)
   ---
   ---   local clock = session.event { 'cpu-clock', freq = 99, exclude_idle = true, stack = true }
   ---   return { [clock] = function(ev) ... end }
+  --- Returns nil for a tracepoint that a recording lacks, if the script declares it as `optional`.
   ---@param params EventParameters
   ---@return Event
   function api.event(params)
     check_start 'session.event'
+    if type(params) == 'table' and type(params[1]) == 'string' and instance:lacks(params[1]) then return end
     return public_event.of(set:request(params))
   end
 

@@ -95,12 +95,15 @@ local function all_requests(selects, names, disk_of, out, session, print_rows)
   end
   local key = ('(unsigned long)(%s) * 0x9e3779b97f4a7c15 + sector'):format(disk)
   local filter = ('%ssector < %.0f'):format(selects ~= '' and ('(%s) && '):format(selects) or '', NO_SECTOR)
-  local events = {}
+  local events, stage_of = {}, {}
   for stage, name in ipairs(STAGES) do
-    events[stage] = session.event { 'block:' .. name }
-    events[stage]:set { filter = filter, key = key, role = stage == LAST and '2' or '3' }
+    local event = session.event { 'block:' .. name }
+    if event then
+      events[#events + 1], stage_of[#stage_of + 1] = event, stage
+      event:set { filter = filter, key = key, role = stage == LAST and '2' or '3' }
+    end
   end
-  local kinds = LAST * LAST
+  local kinds = #events * #events
   local keys, hists = intern.new(1, MAX_DEVICES), hist.set((MAX_DEVICES + 1) * kinds)
   local matcher = pairs_.new {
     stages = { events }, cycle = true, value = 'dev',
@@ -132,7 +135,8 @@ local function all_requests(selects, names, disk_of, out, session, print_rows)
     local rows = {}
     for device, of in pairs(by_disk()) do
       for kind, stages in pairs(of) do
-        local from, to, n = math.floor(kind / LAST) + 1, kind % LAST + 1, stages:stats().count
+        local from, to = stage_of[math.floor(kind / #events) + 1], stage_of[kind % #events + 1]
+        local n = stages:stats().count
         if to == LAST and n > 0 then completed = true end
         if to > 1 and n > 0 then
           rows[#rows + 1] = row_of(device, from, to, stages)
@@ -151,7 +155,7 @@ local function all_requests(selects, names, disk_of, out, session, print_rows)
   return { matcher, interval = report, stop = function()
     matcher:finish()
     report()
-    missed.completions = missed.completions + matcher:overdue(events[ISSUED], completed and IN_FLIGHT or -1)
+    missed.completions = missed.completions + matcher:overdue(events[#events - 1], completed and IN_FLIGHT or -1)
     warn_missed(missed, out)
   end }
 end
@@ -177,6 +181,10 @@ threads.]],
     { 'profscript blktrace -d /dev/vda --than 10ms', 'slow requests of one disk' },
   },
   unsupported = { 'event' },
+  optional = {
+    ['block:block_getrq'] = 'requests begin with their next stage',
+    ['block:block_rq_insert'] = 'requests go from block_getrq to block_rq_issue',
+  },
   everywhere = true, -- a request may be issued by any thread, and is completed in an interrupt
   options = {
     device = { type = 'string', short = 'd', argument = 'DEVICE', help = 'trace only this disk or partition' },

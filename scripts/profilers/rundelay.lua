@@ -34,14 +34,14 @@ end
 --- Sets the key and filter of each of the four events.
 ---@param names? TaskFilter
 local function set_up(found, names, ours, session)
-  local seen = 0
+  local seen, switches = 0, 0
   for i, stage in ipairs(found.stages) do
     for _, event in ipairs(stage) do
       local prefix = TASK_PREFIXES[i] and TASK_PREFIXES[i][event.name]
       if not prefix then
         return nil, ("-e number %d: %s belongs to no stage; mark it 'untraced'"):format(i, event.name)
       end
-      seen = seen + 1
+      seen, switches = seen + 1, switches + (prefix == '' and 0 or 1)
       local tasks, stopped = names and names.text(prefix .. 'comm') or ours.filter(prefix .. 'pid'), nil
       if prefix == 'prev_' then
         -- Switched out while runnable: it yielded, its time slice was over, or it was preempted.
@@ -51,7 +51,7 @@ local function set_up(found, names, ours, session)
       event:set { key = prefix .. 'pid', filter = task_filter.all(tasks, stopped) }
     end
   end
-  if seen == 4 then return true end
+  if seen == 4 or session.recorded() and switches == 2 then return true end
   return nil, ('needs these 4 events, not %d: -e sched:sched_wakeup,sched:sched_wakeup_new,sched:sched_switch'
     .. ' -e sched:sched_switch'):format(seen)
 end
@@ -114,6 +114,10 @@ of the CPU that the task waits for, even if it is migrated.]],
         .. [[sched:sched_migrate_task//untraced/stack/' --than 20ms --detail=samecpu]], 'with stacks of migrations' },
   },
   attributes = relation.attributes,
+  optional = {
+    ['sched:sched_wakeup'] = 'waits that begin with a wakeup are missing',
+    ['sched:sched_wakeup_new'] = 'the first wait of each new task is missing',
+  },
   options = options,
   everywhere = true,
 

@@ -18,7 +18,7 @@ local MODULES = {
   nearest = 'bindings/base/nearest.lua', registers = 'scripts/lib/registers.lua',
   relation = 'scripts/lib/relation.lua', ['engines.symbolize'] = 'scripts/lib/engines/symbolize.lua',
   table = 'bindings/base/table.lua', text = 'bindings/base/text.lua', units = 'bindings/base/units.lua',
-  usdt = 'bindings/select/usdt.lua', ['engines.x86store'] = 'scripts/lib/engines/x86store.lua',
+  ['engines.usdt'] = 'bindings/select/usdt.lua', ['engines.x86store'] = 'scripts/lib/engines/x86store.lua',
 }
 
 --- Names of the functions of a table or class that a file defines.
