@@ -15,7 +15,7 @@ local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bpf.gen.program'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 local trace_flags = require 'bindings.view.trace_flags'
 local views = require 'bindings.view.views'
 

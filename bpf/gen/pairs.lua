@@ -7,7 +7,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local compile = require 'bpf.gen.compile'
 local kernel_sums = require 'bpf.gen.sums'
-local outliers = require 'bpf.gen.outliers'
+local outliers = require 'bpf.gen.sent_pairs'
 local program = require 'bpf.gen.program'
 local starts = require 'bpf.gen.starts'
 

@@ -8,7 +8,7 @@ local compile = require 'bpf.gen.compile'
 local computed = require 'bpf.gen.computed'
 local program = require 'bpf.gen.program'
 local system_calls = require 'bpf.gen.system_calls'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local probe = {}
 

@@ -258,11 +258,12 @@ local ON_CPU = 1 -- BPF_F_TEST_RUN_ON_CPU
 
 --- Runs a program of type raw_tracepoint once on each CPU that is online, with interrupts disabled.
 ---@param loaded Descriptor
-function program.run_on_cpus(loaded)
+---@param cpus? string list; nil: all
+function program.run_on_cpus(loaded, cpus)
   if is_dry then return end
   local lib, opts = open_library(), ffi.new 'struct bpf_test_run_opts'
   opts.sz, opts.flags = ffi.sizeof(opts), ON_CPU
-  for _, cpu in ipairs(cpu_list.numbers(sys.read '/sys/devices/system/cpu/online')) do
+  for _, cpu in ipairs(cpu_list.numbers(cpus or sys.read '/sys/devices/system/cpu/online')) do
     opts.cpu = cpu
     local code = -lib.bpf_prog_test_run_opts(loaded.fd, opts)
     if code ~= 0 and code ~= libc.ENXIO then -- ENXIO: the CPU has gone offline

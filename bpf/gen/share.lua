@@ -8,7 +8,7 @@ local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
 local program = require 'bpf.gen.program'
 local system_calls = require 'bpf.gen.system_calls'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local share = {}
 

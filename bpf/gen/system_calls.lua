@@ -9,7 +9,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local names = require 'bindings.base.number_names'
 local program = require 'bpf.gen.program'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local system_calls = {}
 

@@ -10,7 +10,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local program = require 'bpf.gen.program'
 local sys = require 'bindings.base.sys'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT = asm.CONTEXT
 local targets = {}

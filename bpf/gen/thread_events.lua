@@ -6,7 +6,7 @@ local arguments = require 'bpf.gen.arguments'
 local capture = require 'bpf.gen.capture'
 local compile = require 'bpf.gen.compile'
 local program = require 'bpf.gen.program'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT, FRAME = asm.CONTEXT, asm.FRAME
 local thread_events = {}

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.cpu_times: how long tasks run on each CPU. A handler of switches adds that up, or BPF programs do
---- (bpf/gen/cpu_times.lua) if nothing needs the events. Both fill the same arrays.
+--- (bpf/gen/cpu_sums.lua) if nothing needs the events. Both fill the same arrays.
 local ffi = require 'ffi'
 local intern = require 'bindings.base.intern'
-local kernel_times = require 'bpf.gen.cpu_times'
+local kernel_times = require 'bpf.gen.cpu_sums'
 local output = require 'bindings.print.output'
 local public_event = require 'bindings.view.public_event'
 
@@ -51,22 +51,30 @@ function CpuTimesTaker:load(kernel)
   local given = self._given
   self._switch, self._run = kernel.switch, kernel.run
   self._kernel = kernel_times.new { nr_cpus = kernel.switch.nr_cpus, sides = kernel.switch.sides,
-    only_comm = given.only_comm, prio = given.prio, threads = given.named and kernel:threads() or nil }
+    cpus = kernel.run.opt.cpus, only_comm = given.only_comm, prio = given.prio, threads = given.named and kernel:threads() or nil }
   kernel:probe(self.events[1], self._kernel:body(self.events[1].fields))
   self._kernel:load_settle()
 end
 
+--- Lets CPUs take part: from now on, each switch is seen.
+local function begin(self, kernel)
+  kernel.switch:on()
+  self._kernel:begin()
+end
+
 --- With targets it must be known who runs before the session starts a workload.
 ---@package
-function CpuTimesTaker:settle()
-  if self._given.named then self._kernel:begin() end
+---@param kernel InKernel
+function CpuTimesTaker:settle(kernel)
+  if self._given.named then begin(self, kernel) end
 end
 
 ---@package
-function CpuTimesTaker:start()
+---@param kernel InKernel
+function CpuTimesTaker:start(kernel)
   local duration = self._given.duration
   if duration then self._kernel:limit(C.session_exact_time(self._run.session, 0) + math.floor(duration)) end
-  if not self._given.named then self._kernel:begin() end
+  if not self._given.named then begin(self, kernel) end
 end
 
 --- Adds what was counted to the script's arrays.

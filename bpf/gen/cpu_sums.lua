@@ -8,7 +8,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local kernel_sums = require 'bpf.gen.sums'
 local program = require 'bpf.gen.program'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT, FRAME = asm.CONTEXT, asm.FRAME
 local cpu_times = {}
@@ -23,6 +23,7 @@ local words_type = ffi.typeof 'uint64_t *'
 ---@class CpuTimesPlan
 ---@field nr_cpus integer
 ---@field sides integer see Switch
+---@field cpus? string list of those that are traced; nil: all
 ---@field only_comm? boolean rows by name, not by thread
 ---@field prio? fun(priority: integer): boolean only tasks of these priorities
 ---@field threads? Targets only these count
@@ -244,12 +245,12 @@ function CpuTimes:settle(is_last)
   local before = tonumber(control(self)[CONTROL.side / 8])
   control(self)[CONTROL.side / 8] = self.plan.sides > 1 and 1 - before or 0
   control(self)[CONTROL.is_last / 8] = is_last and 1 or 0
-  program.run_on_cpus(self._settle)
+  program.run_on_cpus(self._settle, self.plan.cpus)
   return before + 1
 end
 
 --- Lets CPUs take part.
-function CpuTimes:begin() program.run_on_cpus(self._settle) end
+function CpuTimes:begin() program.run_on_cpus(self._settle, self.plan.cpus) end
 
 --- Limits the time that counts. to: ns of CLOCK_MONOTONIC
 function CpuTimes:limit(to)

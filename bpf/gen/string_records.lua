@@ -11,7 +11,7 @@ local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bpf.gen.program'
 local system_calls = require 'bpf.gen.system_calls'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT, FRAME = asm.CONTEXT, asm.FRAME
 local user_strings = {}
