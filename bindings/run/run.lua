@@ -137,6 +137,15 @@ function runs.new(session, script, opt, words, found, before)
   return run
 end
 
+--- Writes the buffered output. Returns nil if its reader is gone.
+---@param out Output
+---@return boolean? ok
+function runs.flush(out)
+  local ok, message = out:flush()
+  if not ok and message ~= 'EPIPE' then failure.raise('%s', message) end
+  return ok
+end
+
 --- Returns the same run for another version of its script. Its events are not opened.
 ---@param script scripts.Script
 ---@param opt table its parsed options

@@ -146,7 +146,7 @@ function strings:expect_equal(left, right, different)
   release(other)
 end
 
---- Generates jumps to a label unless the string matches a glob, by the states of its automaton (glob_automaton.lua): r0 has the
+--- Generates jumps to a label unless the string matches a glob, by the states of its automaton: r0 has the
 --- set of states, r2 the table, r4 the states that stay at any byte.
 function strings:expect_automaton(value, pattern, different)
   local a = self.a

@@ -50,8 +50,10 @@ function CpuTimesTaker:facts() return {} end -- luacheck: no self
 function CpuTimesTaker:load(kernel)
   local given = self._given
   self._switch, self._run = kernel.switch, kernel.run
-  self._kernel = kernel_times.new { nr_cpus = kernel.switch.nr_cpus, sides = kernel.switch.sides,
-    cpus = kernel.run.opt.cpus, only_comm = given.only_comm, prio = given.prio, threads = given.named and kernel:threads() or nil }
+  self._kernel = kernel_times.new {
+    nr_cpus = kernel.switch.nr_cpus, sides = kernel.switch.sides, cpus = kernel.run.opt.cpus,
+    only_comm = given.only_comm, prio = given.prio, threads = given.named and kernel:threads() or nil,
+  }
   kernel:probe(self.events[1], self._kernel:body(self.events[1].fields))
   self._kernel:load_settle()
 end

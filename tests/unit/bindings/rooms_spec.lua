@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
 local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf',
-  'bpf/gen', 'bindings/select', 'bindings/pairs', 'bindings/options', 'bpf/ways', 'bindings/run', 'bindings/command' }
+  'bpf/gen', 'bindings/select', 'bindings/pairs', 'bindings/options', 'bpf/ways', 'bindings/session',
+  'bindings/run', 'bindings/command' }
 -- Those of scripts/lib, and which of them may use FFI. Scripts of users reach the last one only.
 local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'followers', '' }
 local WITH_FFI = { ['scripts/lib/sql'] = true, ['scripts/lib/export'] = true, ['scripts/lib/export/formats'] = true,
