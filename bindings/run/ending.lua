@@ -3,9 +3,9 @@
 local axis = require 'bindings.print.axis'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local memory = require 'bindings.run.memory'
+local memory = require 'bindings.report.memory'
 local runs = require 'bindings.run.run'
-local stack_report = require 'bindings.run.stack_report'
+local stack_report = require 'bindings.report.stack_report'
 local status_report = require 'bindings.run.status_report'
 local text = require 'bindings.base.text'
 

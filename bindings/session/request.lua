@@ -129,14 +129,6 @@ function request.counts(api, of)
     return tally.new(instance, settings)
   end
 
-  --- Adds up how long tasks are in their states, in the kernel if possible. Only valid in start().
-  ---@param settings TaskStatesSettings
-  ---@return TaskStatesTaker
-  function api.task_states(settings)
-    check_start 'session.task_states'
-    return task_states.new(instance, settings)
-  end
-
   --- Adds up how long tasks run on each CPU, in the kernel if possible. Only valid in start().
   ---@param settings CpuTimesSettings
   function api.cpu_times(settings)
