@@ -174,6 +174,7 @@ end
 local function plan_event(plan, ways, index, why)
   local facts, event = plan.facts, plan.facts.events[index]
   local one = { event = event.name, way = 'sample', by = 'perf', why = why }
+  if event.is_derived then return one end -- it is not opened
   local level
   local reason = planner.refuses_programs(facts) or refuses_tasks(facts, event)
     or ways.capture.refuses(facts, event, plan.calls) or facts.kernel.bpf
