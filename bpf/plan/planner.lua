@@ -30,6 +30,8 @@ local planner = {}
 
 ---@class KernelFacts
 ---@field release number such as 6.001
+---@field arch string
+---@field btf boolean it has types for programs
 ---@field bpf? string why this process cannot load programs; nil: it can
 ---@field foreign_pids boolean thread ids of programs are not those of this process
 ---@field shares? { measured: table[], are_events_dear: boolean, are_calls_dear: boolean } how many of some events
