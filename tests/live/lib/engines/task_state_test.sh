@@ -43,6 +43,7 @@ agrees() {
 	peer=$!
 	wait_ready $peer
 	start task-state "$@" --capture bpf -m 4096 --csv -v
+	watch_tasks states
 	sleep 0.05 # what began before lasts longer than T for both
 	go
 	taskset -c 0 true # the program has left the CPU for the last time
@@ -50,10 +51,7 @@ agrees() {
 	wait $peer
 	stop
 	check "$name: in the kernel" grep -q 'added up in the kernel, by a BPF program; states over' "$TMP/err"
-	if grep -hE 'lost [1-9]|did not report' "$TMP/perf.err" "$TMP/err" >"$TMP/missing"; then
-		skip "$name" "$(head -n 1 "$TMP/missing")"
-		return
-	fi
+	all_reported "$name" "$TMP/perf.err" "$TMP/err" || return
 	waits "$TMP/perf" >"$TMP/want"
 	waits "$TMP/out" >"$TMP/got"
 	check "$name" diff "$TMP/want" "$TMP/got"
