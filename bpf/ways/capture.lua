@@ -36,6 +36,7 @@ local ATTRIBUTES = { cpus = true, period = true, freq = true, push = true }
 -- would while a program does.
 local FAULTS = 'exceptions:page_fault_kernel'
 
+captures.verb = 'take'
 captures.name, captures.lacks = 'capture', {}
 
 --- Returns why an event cannot be captured with its stack; nil if it can.

@@ -8,8 +8,7 @@ local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'follower
 local WITH_FFI = { ['scripts/lib/sql'] = true, ['scripts/lib/export'] = true, ['scripts/lib/export/formats'] = true,
   ['scripts/lib/serve'] = true }
 local FFI_FILES = { ['scripts/lib/engines/symbolize.lua'] = true } -- the symbols of any program, for --symbols
--- The public modules are beside each other, so that scripts find them. The others may still get smaller.
-local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true }
+local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true } -- where scripts and users look for names
 local MAX_FILES = 30
 local C_FOLDERS = { 'os', 'process', 'clocks', 'formats', 'decode', 'symbols', 'stacks', 'relations', 'probes', 'bpf',
   'recording', 'wire', 'serve', 'push', 'live', 'pull', 'session', 'sql' }
