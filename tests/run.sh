@@ -6,7 +6,8 @@
 # if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. A skipped test that tests/skips
 # does not list is a failure. At the end come the slowest programs, with their time and their CPUs' time, the total time,
 # and the sum. The exit status is 1 if anything failed.
-# Guests, unit and golden tests run in parallel, and so do live tests, except those with the line "# Runs alone.". The order of the output is always the same.
+# Guests, unit and golden tests run in parallel, and so do live tests, except those with the line "# Runs alone.".
+# The order of the output is always the same.
 # TEST_TIMEOUT: seconds per program (240; a guest 460).
 set -u
 cd "$(dirname "$0")/.." || exit 1
