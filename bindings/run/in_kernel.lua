@@ -220,6 +220,7 @@ end
 function InKernel:probe(event, body)
   local loaded = probe.load(self:spec(event, self.switch, self:filters(event)), body)
   table.insert(self._loading, loaded)
+  if event.route then route.write(event.route, { program = loaded.name }) end
   return loaded
 end
 

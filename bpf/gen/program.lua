@@ -27,6 +27,7 @@ local LOG_SIZE = 256 * 1024
 ---@class Descriptor
 ---@field fd integer
 ---@field maps? Descriptor[] the maps that a program uses
+---@field name? string of a program
 ---@field bytes? ffi.cdata* uint8_t *: the contents of a mapped array
 ---@field size? integer of the contents
 ---@field call? SystemCall see probe.load()
@@ -296,7 +297,9 @@ function program.load(code, spec)
   local instructions, n = code:finish()
   if is_dry then
     listings[#listings + 1] = { name = spec.title or spec.name, code = code }
-    return no_descriptor()
+    local listed = no_descriptor()
+    listed.name = named(spec.name)
+    return listed
   end
   local opts = ffi.new('struct bpf_prog_load_opts', {
     prog_flags = spec.type == 'syscall' and SLEEPABLE or 0,
@@ -319,7 +322,7 @@ function program.load(code, spec)
     end
   end
   local loaded = own(fd)
-  loaded.maps = code.used_maps
+  loaded.maps, loaded.name = code.used_maps, name
   return loaded
 end
 

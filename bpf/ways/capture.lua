@@ -130,6 +130,7 @@ local function load(self, event, filters)
   end)
   local link = not program.is_dry() and probe.attach(loaded, kernel.calls) or nil
   self:read(event, loaded, id)
+  route.write(event.route, { program = loaded.name })
   table.insert(self._programs, { loaded, link })
   return true
 end
