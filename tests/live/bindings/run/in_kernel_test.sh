@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # --capture: BPF programs count what perf's samples would have, in the same run: keys, names, sums, histograms. What they
 # cannot do is refused with a reason. Nothing of them stays.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch
 
