@@ -95,7 +95,9 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
-local SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'has_targets', 'handlers', 'max_keys', 'others',
+--- The settings of new(), by name.
+---@package
+pairs_.SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'has_targets', 'handlers', 'max_keys', 'others',
   'details', 'pair', 'pass', 'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
 
 --- Finds pairs. A script returns it as a list entry of its handlers.
@@ -143,7 +145,7 @@ local public -- creates the facade of a feed
 ---@return Feed
 function pairs_.new(config)
   check.is(config, 'table', 'pairs.new takes settings')
-  check.settings(config, SETTINGS, 'pairs.new')
+  check.settings(config, pairs_.SETTINGS, 'pairs.new')
   check.is(config.stages, 'table', 'pairs.new takes stages')
   if config.than ~= nil then check.is(config.than, 'number', 'than of pairs.new is a time') end
   if config.lower ~= nil then check.is(config.lower, 'number', 'lower of pairs.new is a time') end

@@ -2,13 +2,13 @@
 --- Driver: runs one profiler, from its set-up to its end. All code that depends on the events is generated before the
 --- first one arrives.
 local attach = require 'bindings.select.attach'
-local code_places = require 'bindings.run.code_places'
+local code_places = require 'bindings.report.code_places'
 local dry_run = require 'bindings.run.dry_run'
 local ending = require 'bindings.run.ending'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local loops = require 'bindings.run.loop'
-local memory = require 'bindings.run.memory'
+local memory = require 'bindings.report.memory'
 local mounts = require 'bindings.base.mounts'
 local output = require 'bindings.print.output'
 local reload = require 'bindings.run.reload'

@@ -16,7 +16,7 @@ local sys = require 'bindings.base.sys'
 local windows = require 'bpf.ways.window'
 
 local C = ffi.C
-local in_kernel = {}
+local pair = {}
 
 local THREADS = { pid = true, next_pid = true, prev_pid = true, common_pid = true }
 local MOST_THREADS = 2 ^ 17 -- for a place each
@@ -39,12 +39,13 @@ local ASKS = {
 -- What they can do if it is about outliers. No start is lost there.
 local BY_OUTLIERS = { keep = true, pair = true, details = true, lost = true }
 
-in_kernel.name, in_kernel.does, in_kernel.lacks = 'pair', 'paired', { 'reload', 'newest', 'each_event' }
+pair.verb = 'pair'
+pair.name, pair.does, pair.lacks = 'pair', 'paired', { 'reload', 'newest', 'each_event' }
 
 --- Returns why programs cannot find the pairs of a matcher; nil if they can.
 ---@param offer OfferFacts
 ---@return string?
-function in_kernel.refuses(_, offer) return offer.asks[1] end
+function pair.refuses(_, offer) return offer.asks[1] end
 
 --- The events of a matcher.
 ---@class PairOffer : Offer
@@ -59,7 +60,7 @@ PairOffer.__index = PairOffer
 ---@param config PairsConfig
 ---@param gate? Instance
 ---@return PairOffer
-function in_kernel.new(config, gate)
+function pair.new(config, gate)
   local self = setmetatable({ config = config, gate = gate, events = {}, handlers = config.handlers, passed = 0,
     way = outliers.are_wanted(config) and 'outliers' or 'pair' }, PairOffer)
   for _, stage in ipairs(config.stages) do
@@ -284,4 +285,4 @@ function PairOffer:overdue(event, ns)
   return rule and rule.tag and self.pairs:overdue(rule, ns) or 0
 end
 
-return in_kernel
+return pair

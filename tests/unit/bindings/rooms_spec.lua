@@ -2,14 +2,13 @@
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
 local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf',
   'bpf/gen', 'bindings/select', 'bindings/pairs', 'bindings/options', 'bpf/ways', 'bindings/session',
-  'bindings/run', 'bindings/command' }
+  'bindings/report', 'bindings/run', 'bindings/command' }
 -- Those of scripts/lib, and which of them may use FFI. Scripts of users reach the last one only.
 local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'followers', '' }
 local WITH_FFI = { ['scripts/lib/sql'] = true, ['scripts/lib/export'] = true, ['scripts/lib/export/formats'] = true,
   ['scripts/lib/serve'] = true }
 local FFI_FILES = { ['scripts/lib/engines/symbolize.lua'] = true } -- the symbols of any program, for --symbols
--- The public modules are beside each other, so that scripts find them. The others may still get smaller.
-local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true, ['bindings/run'] = true }
+local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true } -- where scripts and users look for names
 local MAX_FILES = 30
 local C_FOLDERS = { 'os', 'process', 'clocks', 'formats', 'decode', 'symbols', 'stacks', 'relations', 'probes', 'bpf',
   'recording', 'wire', 'serve', 'push', 'live', 'pull', 'session', 'sql' }
