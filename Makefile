@@ -169,8 +169,9 @@ lint: deps ## formatting, cppcheck, luacheck, what browsers read, and headers th
 		-D'perf_evlist__for_each_entry(l, e)=for (e = l; e;)' $(filter-out tests/unit/% bpf/% scripts/%,$(C_FILES))
 	@echo '  LINT    luacheck'; luacheck -q --no-color bindings bpf scripts examples tests docs
 	@echo '  LINT    eslint'; eslint -f unix scripts/lib/web
-	@echo '  LINT    css'; node -e 'for (const f of process.argv.slice(1)) \
-		require("css").parse(require("fs").readFileSync(f, "utf8"), { source: f })' $(filter %.css,$(WEB_FILES))
+	@echo '  LINT    css'; node -e \
+		'process.argv.slice(1).forEach(f => require("css").parse(require("fs").readFileSync(f, "utf8"), { source: f }))' \
+		$(filter %.css,$(WEB_FILES))
 	@echo '  LINT    tidy'; tidy -q -e $(filter %.html,$(WEB_FILES))
 	$(SUBMAKE) ASAN= headers
 headers:

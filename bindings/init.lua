@@ -79,7 +79,7 @@ local function main(words)
     return #rest == 0 and not global.help and 2 or 0
   end
   if asks then table.remove(rest, 1) end
-  require('bindings.run.memory').limit()
+  require('bindings.report.memory').limit()
   local explains = rest[1] == 'explain' and rest[2] and not rest[2]:find '^%-' and rest[2] ~= 'help'
   if explains then table.remove(rest, 1) end
   local script, message = found:load(table.remove(rest, 1))

@@ -28,7 +28,7 @@ static bool find_place(lua_State *L, lua_Debug *ar)
 		lua_pop(L, 1);
 		if (is_script)
 			return true;
-		if (!strncmp(ar->source, "@bindings/", 10))
+		if (!strncmp(ar->source, "@bindings/", 10) || !strncmp(ar->source, "@bpf/", 5))
 			break;
 	}
 	return false;

@@ -12,16 +12,16 @@ annotations.PARTS = {
   { file = 'bindings/options/values.lua', { 'Options' } },
   { title = 'The event: `ev`', file = 'bindings/view/views.lua', { 'Ev' } },
   { title = 'The session: `session`', file = 'bindings/run/session_api.lua', { 'Session', 'api', 'session.' },
-    { 'SessionWants' } },
+    { 'SessionWants' }, more = 'bindings/session/*.lua' },
   { title = 'The output: `out`', file = 'bindings/print/output.lua', { 'Output', 'Output', 'out:' } },
   { title = 'Event objects', file = 'bindings/view/public_event.lua', { 'Event', 'Event', 'event:' },
     { 'EventField' } },
   { file = 'bindings/view/sampling.lua', { 'EventParameters' } },
-  { title = 'Counts', file = 'bindings/run/counts.lua', { 'Counts', 'Counts', 'counts:' }, { 'CountSettings' } },
+  { title = 'Counts', file = 'bindings/session/counts.lua', { 'Counts', 'Counts', 'counts:' }, { 'CountSettings' } },
   { title = 'Tallies', file = 'bpf/ways/count.lua', { 'Tally', 'Tally', 'tally:' }, { 'TallySettings' } },
   { title = 'Flight recorders', file = 'bindings/run/recorder.lua', { 'Recorder', 'Recorder', 'recorder:' },
     { 'RecorderSettings' }, { 'DumpSettings' }, { 'Dump' } },
-  { title = 'Slots', file = 'bindings/run/slots.lua', { 'Slots', 'Slots', 'slots:' } },
+  { title = 'Slots', file = 'bindings/session/slots.lua', { 'Slots', 'Slots', 'slots:' } },
   { title = 'Expressions and frames', file = 'bindings/run/services.lua', { 'Expression' } },
   { file = 'bindings/print/frames.lua', { 'Frame' } },
   { title = 'BPF programs', file = 'bindings/bpf/program.lua', { 'Bpf', 'Bpf', 'program:' }, { 'BpfParameters' } },
@@ -41,8 +41,7 @@ annotations.GROUPS = {
     'glob', 'sorted', 'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
 }
 --- Modules that are written for one profiler or command. The page names them only, and adds those of lib.engines.
-annotations.INTERNAL = { 'catalog', 'flamegraph_svg', 'kernel_sums', 'task_state_sums', 'task_state_waits',
-  'task_states', 'usdt' }
+annotations.INTERNAL = { 'kernel_sums', 'task_state_waits', 'task_states' }
 for path in io.popen('ls scripts/lib/engines'):lines() do
   table.insert(annotations.INTERNAL, 'engines.' .. path:match '^(.*)%.lua$')
 end
@@ -91,9 +90,9 @@ local function parse_comment(lines)
   return comment
 end
 
---- Returns the comments of a file, with the `owner` and `name` of the function or value that follows.
-function annotations.comments(path)
-  local list, lines, at = {}, {}, 0
+--- Adds the comments of a file to a list.
+local function add_comments(list, path)
+  local lines, at = {}, 0
   for line in read(path):gmatch '([^\n]*)\n' do
     at = at + 1
     local indent, rest = line:match '^(%s*)(.*)$'
@@ -111,6 +110,18 @@ function annotations.comments(path)
       if #lines > 0 or comment.owner and not comment.is_value then list[#list + 1] = comment end
       lines = {}
     end
+  end
+end
+
+--- Returns the comments of a file, with the `owner` and `name` of the function or value that follows.
+---@param path string
+---@param more? string other files that add to the same classes, as a pattern
+---@return table[]
+function annotations.comments(path, more)
+  local list = {}
+  add_comments(list, path)
+  if more then
+    for other in io.popen('ls ' .. more):lines() do add_comments(list, other) end
   end
   return list
 end

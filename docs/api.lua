@@ -235,7 +235,7 @@ local function put_functions(level, path, comments, owner, prefix)
 end
 
 local function put_part(part)
-  local comments = annotations.comments(part.file)
+  local comments = annotations.comments(part.file, part.more)
   for i, entry in ipairs(part) do
     local name, owner, prefix = unpack(entry)
     local class = annotations.class(part.file, comments, name)

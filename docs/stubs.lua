@@ -44,7 +44,7 @@ local function api_text()
     '--- A 64-bit integer: it prints, compares and computes like a number, but must not be the key of a table.',
     '---@alias integer64 integer' }
   for _, part in ipairs(annotations.PARTS) do
-    local comments = annotations.comments(part.file)
+    local comments = annotations.comments(part.file, part.more)
     for _, entry in ipairs(part) do
       local name, owner = unpack(entry)
       put ''

@@ -6,9 +6,9 @@
 # if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. A skipped test that tests/skips
 # does not list is a failure. At the end come the slowest programs, with their time and their CPUs' time, the total time,
 # and the sum. The exit status is 1 if anything failed.
-# Unit and golden tests run in parallel, one per CPU, and so do live tests with the line "# Runs beside others.". All
-# other live tests run alone. The order of the output is always the same.
-# TEST_TIMEOUT: seconds per program (240; all guests together 900).
+# Guests, unit and golden tests run in parallel, and so do live tests, except those with the line "# Runs alone.".
+# The order of the output is always the same.
+# TEST_TIMEOUT: seconds per program (240; a guest 460).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -150,19 +150,30 @@ add_live() {
 	done
 }
 
+# What these compile is kept for guests, which have no compiler.
+compiling=(tests/live/bindings/bpf/program_test.sh tests/live/profilers/bpf-kvm_exit_test.sh)
+add_live 240 "${compiling[@]}"
+run_all "$(nproc)"
+
+export LAB_SHARED=$log/guests
+mkdir "$LAB_SHARED"
+for name in $(tests/guest/guest.sh); do
+	add 460 "guest/$name" tests/guest/guest.sh "$name"
+done
 mapfile -t specs < <(find tests/unit -name '*_spec.lua' | LC_ALL=C sort)
 # Under ASan and UBSan, those that handle memory of C themselves. The others see C through the golden tests, too.
 mapfile -t ffi_specs < <(grep -l "require 'ffi'" "${specs[@]}")
 add_suite build/asan build/asan/profscript ' (asan)' "${ffi_specs[@]}"
 add_suite build profscript '' "${specs[@]}"
-run_all "$(nproc)"
-mapfile -t live < <(find tests/live -name '*_test.sh' | LC_ALL=C sort)
-mapfile -t files < <(grep -l '^# Runs beside others[.]$' "${live[@]}")
+run_all $(($(nproc) + 1)) # guests sleep now and then
+unset LAB_SHARED
+
+mapfile -t live < <(find tests/live -name '*_test.sh' | LC_ALL=C sort | grep -vFxf <(printf '%s\n' "${compiling[@]}"))
+mapfile -t files < <(grep -L '^# Runs alone[.]$' "${live[@]}")
 add_live 240 "${files[@]}"
 run_all "$(nproc)"
-mapfile -t files < <(grep -L '^# Runs beside others[.]$' "${live[@]}")
+mapfile -t files < <(grep -l '^# Runs alone[.]$' "${live[@]}")
 add_live 240 "${files[@]}"
-add_live 900 tests/guest/guest_test.sh
 run_all 1
 
 LC_ALL=C sort -rn "$log/times" | head -n 10 |

@@ -55,25 +55,28 @@ local function push(t, k)
   end
 end
 
+--- Returns the function for keys of one part: ids of small numbers are found without a call.
+local function id_of_one(t, max, direct)
+  local commit, number = C.intern_commit, C.intern_number
+  return function(a)
+    if type(a) ~= 'number' then
+      push(t, a)
+      return commit(t)
+    end
+    if a < 0 or a >= DIRECT or a ~= floor(a) then return number(t, a) end
+    local next_id = direct[a]
+    if next_id ~= 0 then return next_id - 1 end
+    local id = number(t, a)
+    if id ~= max then direct[a] = id + 1 end
+    return id
+  end
+end
+
 -- One function per number of parts, because LuaJIT does not compile callers of varargs.
 local function id_function(t, arity, max, direct, recent)
   local commit = C.intern_commit
   if arity == 0 then return function() return commit(t) end end
-  if arity == 1 then
-    local number = C.intern_number
-    return function(a)
-      if type(a) ~= 'number' then
-        push(t, a)
-        return commit(t)
-      end
-      if a < 0 or a >= DIRECT or a ~= floor(a) then return number(t, a) end
-      local next_id = direct[a]
-      if next_id ~= 0 then return next_id - 1 end
-      local id = number(t, a)
-      if id ~= max then direct[a] = id + 1 end
-      return id
-    end
-  end
+  if arity == 1 then return id_of_one(t, max, direct) end
   if arity == 2 then
     return function(a, b)
       if type(a) ~= 'number' or type(b) ~= 'number' then

@@ -1,6 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Tokens of Lua source, for what changes or reads scripts as text.
+--- Lua source: its tokens, for what changes or reads scripts as text, and whose it is.
 local lua_source = {}
+
+--- Returns whether a function's source, as in debug.getinfo(), is the host and not a script or a library.
+---@param source string
+---@return boolean
+function lua_source.is_host(source)
+  return source:match '^[@=]?bindings[/.]' ~= nil or source:match '^[@=]?bpf/' ~= nil
+end
 
 --- Returns the position after the token at `at`, and the token if it is a word or a sign. For comments, strings and
 --- white space the token is nil.

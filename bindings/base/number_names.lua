@@ -26,13 +26,16 @@ local function token(machine)
   return found ~= NATIVE and found or nil
 end
 
+local X32 = 2 ^ 30 -- in the numbers of the system calls of x32 programs on x86_64
+
 local function resolve(nr, machine)
-  local arch = has_seccomp and nr >= 0 and nr < 2 ^ 31 and token(machine)
+  local is_x32 = nr >= X32 and nr < 2 * X32 and (machine == 'x86_64' or machine == '' and ffi.arch == 'x64')
+  local arch = has_seccomp and nr >= 0 and nr < 2 * X32 and token(is_x32 and 'x32' or machine)
   local found = arch and seccomp.seccomp_syscall_resolve_num_arch(arch, nr)
   if not found or found == nil then return ('%d'):format(nr) end
   local name = ffi.string(found)
   libc.free(found)
-  return name
+  return is_x32 and 'x32:' .. name or name
 end
 
 --- Returns the name of a system call, or its number if it is unknown or libseccomp is missing.

@@ -213,6 +213,9 @@ for _, option in ipairs(COMMON) do
   common_by_name[option.name] = option
 end
 
+-- What options need that scripts declare, but the run obeys.
+local OF_SCRIPTS = { overwrite = { 'newest', 'whole_run' } }
+
 local KEYS = {
   type = 'string', help = 'string', short = 'string', argument = 'string', unit = 'string', values = 'table',
   group = 'string', either = 'boolean', own = 'boolean', needs = 'table',
@@ -293,7 +296,7 @@ local function declare_one(name, given, common, group)
   if type(given) ~= 'table' then
     return nil, ("option '%s' is a %s, not a table"):format(name, type(given))
   end
-  local option = { name = name, long = name:gsub('_', '-'), group = group }
+  local option = { name = name, long = name:gsub('_', '-'), group = group, needs = OF_SCRIPTS[name] }
   for key, value in pairs(common or {}) do
     option[key] = value
   end

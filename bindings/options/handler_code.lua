@@ -11,6 +11,7 @@
 local bit = require 'bit'
 local bytecode = require 'bindings.options.bytecode'
 local countable = require 'bindings.base.countable'
+local lua_source = require 'bindings.base.lua_source'
 local util = require 'jit.util'
 local wide_keys = require 'bindings.options.wide_keys'
 
@@ -114,7 +115,7 @@ local function member(object, name)
   if type(object) ~= 'table' then return end
   local value, meta = rawget(object, name), debug.getmetatable(object)
   local index = value == nil and meta and rawget(meta, '__index')
-  if type(index) ~= 'function' or not debug.getinfo(index, 'S').source:match '^[@=]?bindings[/.]' then return value end
+  if type(index) ~= 'function' or not lua_source.is_host(debug.getinfo(index, 'S').source) then return value end
   local is_known, found = pcall(index, object, name)
   return is_known and found or nil
 end

@@ -3,13 +3,14 @@
 --- from it are searched, so the answer errs on the side of yes. Names that a script puts together from pieces are not
 --- found.
 local facade = require 'bindings.base.facade'
+local lua_source = require 'bindings.base.lua_source'
 local util = require 'jit.util'
 
 local mentions = {}
 
 local MAX_OBJECTS = 100000
 
-local function is_host(fn) return debug.getinfo(fn, 'S').source:match '^[@=]?bindings[/.]' ~= nil end
+local function is_host(fn) return lua_source.is_host(debug.getinfo(fn, 'S').source) end
 
 --- Calls found(value) for each constant of a function and of the functions in it, and each_function for these.
 local function constants(fn, found, each_function)

@@ -10,7 +10,7 @@ local plugins = {}
 ---@class Plugin
 ---@field name? string that of the file, set here
 ---@field options? opt.Option[] see bindings/options/declare.lua
----@field after? string the common option that these follow in help
+---@field after? string the common option that these follow in help; nil: the last one of their group
 ---@field new fun(run: Run): Follower? creates the follower; nil if the options do not ask for it
 
 local followers
@@ -44,13 +44,16 @@ end
 function plugins.add_options(options)
   local waiting = {}
   local function place(plugin)
+    local after
     for at, option in ipairs(options) do
-      if option.name == plugin.after then
-        for i, own in ipairs(plugin.options) do table.insert(options, at + i, own) end
-        return
-      end
+      local is_it = option.name == plugin.after or not plugin.after and option.group == plugin.options[1].group
+      after = is_it and at or after
     end
-    waiting[#waiting + 1] = plugin -- its options follow those of another follower
+    if not after then
+      waiting[#waiting + 1] = plugin -- its options follow those of another follower
+      return
+    end
+    for i, own in ipairs(plugin.options) do table.insert(options, after + i, own) end
   end
   for _, plugin in ipairs(plugins.list()) do
     if plugin.options then place(plugin) end

@@ -52,6 +52,8 @@ local MAX_SIZE = 16 * 1024 * 1024 -- bytes
 ---@field positional? OptionDeclaration[] arguments without a dash, in order
 ---@field unsupported? string[] the common options that make no sense for this profiler
 ---@field attributes? string[] the event attributes that it reads, such as { 'key', 'num' }
+---@field optional? table<string, string> tracepoints that it can do without in a recording, and what the result lacks
+--- then, which a line says
 ---@field metrics? table<string, table<string, string>> what the fields of `out:record` and `out:row` are to metrics
 --- and the page of --serve, by the name of the record, as `metric` of a column
 ---@field everywhere? boolean true: trace all CPUs, even if -p, -t or a workload names threads
@@ -66,6 +68,7 @@ local KEYS = {
   positional = 'table',
   unsupported = 'table',
   attributes = 'table',
+  optional = 'table',
   metrics = 'table',
   everywhere = 'boolean', -- attach to all CPUs; -p, -t and a workload select from their events
   events = 'boolean', -- false: start() does all the work and returns nothing
@@ -163,6 +166,11 @@ local function check_table(profiler)
     if not selector.attributes[name] then
       return ("attributes: unknown event attribute '%s'%s"):format(tostring(name),
         nearest.hint(tostring(name), nearest.keys(selector.attributes)))
+    end
+  end
+  for name, lack in pairs(profiler.optional or {}) do
+    if type(name) ~= 'string' or not name:find '^[%w_]+:[%w_]+$' or type(lack) ~= 'string' then
+      return ("optional: '%s' is not a tracepoint with a text"):format(tostring(name))
     end
   end
   local bad_metric = check_metrics(profiler.metrics or {})

@@ -95,7 +95,9 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
-local SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'has_targets', 'handlers', 'max_keys', 'others',
+--- The settings of new(), by name.
+---@package
+pairs_.SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'has_targets', 'handlers', 'max_keys', 'others',
   'details', 'pair', 'pass', 'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
 
 --- Finds pairs. A script returns it as a list entry of its handlers.
@@ -143,7 +145,7 @@ local public -- creates the facade of a feed
 ---@return Feed
 function pairs_.new(config)
   check.is(config, 'table', 'pairs.new takes settings')
-  check.settings(config, SETTINGS, 'pairs.new')
+  check.settings(config, pairs_.SETTINGS, 'pairs.new')
   check.is(config.stages, 'table', 'pairs.new takes stages')
   if config.than ~= nil then check.is(config.than, 'number', 'than of pairs.new is a time') end
   if config.lower ~= nil then check.is(config.lower, 'number', 'lower of pairs.new is a time') end
@@ -187,7 +189,7 @@ end
 ---@param gate? Instance the source whose condition this is
 ---@package
 function Feed:offer(run, gate)
-  self.taker = run.in_kernel:offer_pairs(self.config, gate)
+  self.offered = run.in_kernel:offer_pairs(self.config, gate)
 end
 
 local function ignore() end
@@ -231,6 +233,52 @@ function Feed:key_value(key)
   return key
 end
 
+--- Creates the matcher: C knows the classes, and where their keys and values are.
+local function open_matcher(self)
+  local config = self.config
+  local function is_signed(field) return views.has(field, 'SIGNED') and 1 or 0 end
+  self.matcher = ffi.gc(C.pairs_new(ffi.new('struct pairs_config', {
+    stages = #config.stages,
+    cycle = config.cycle and 1 or 0,
+    per_instance = self.loss_is_local and 1 or 0,
+    max_keys = config.max_keys or 0,
+    keep = self.timeline,
+  })), C.pairs_free)
+  for i, stage in ipairs(config.stages) do
+    for _, event in ipairs(stage) do
+      C.pairs_add_class(self.matcher, event.class, i - 1)
+      local field = pair_keys.plain_field(config, event)
+      if field then C.pairs_set_key(self.matcher, event.class, field.offset, field.size, is_signed(field)) end
+    end
+  end
+  for _, event in ipairs(config.value and config.stages[1] or {}) do
+    local field = event.fields[config.value]
+    C.pairs_set_value(self.matcher, event.class, field.offset, field.size, is_signed(field))
+  end
+  pair_keys.set_running(self.matcher, config, config.others or {}, self.instance)
+  for _, one in ipairs(config.ends or {}) do
+    local event = public_event.real(one.event)
+    local key, bits = event.fields[one.key], event.fields[one.bits]
+    C.pairs_set_end(self.matcher, event.class, key.offset, bits.offset, bits.size, one.mask)
+    if one.awake then C.pairs_set_awake(self.matcher, event.class, public_event.real(one.awake).class) end
+  end
+end
+
+--- Lets an export and the page have the pairs.
+local function open_outputs(self)
+  local config, run = self.config, self.run
+  local function key_text(key)
+    local value = self:key_value(key)
+    return ('%s %s'):format(self:key_source() or '', type(value) == 'string' and value or units.number(value))
+  end
+  self.export = run.export and run.export:slices({
+    by = self:per_instance() and self.instance or TASK_KEYS[self:key_source()] and 'tid' or 'key',
+    key_text = key_text,
+    value = config.value,
+  }, config.stages)
+  self.keep_pairs = run.serving and run.serving:keep_pairs(config.stages, key_text)
+end
+
 --- Called by the driver after the session has started.
 ---@param is_gate? boolean it decides what a source passes on, and shows nothing
 ---@package
@@ -245,8 +293,8 @@ function Feed:open(run, is_gate)
     end
   end
   if self:is_in_kernel() then
-    self.feed = self.taker.outliers and self.taker.outliers:feed(run) or ignore
-    local windows = self.taker.windows
+    self.feed = self.offered.outliers and self.offered.outliers:feed(run) or ignore
+    local windows = self.offered.windows
     if windows then
       windows:open()
       function self.poll() windows:poll() end
@@ -259,34 +307,7 @@ function Feed:open(run, is_gate)
     self.timeline = kept_events.timeline()
   end
   self.loss_is_local = self:per_instance() and C.session_loss_is_local(run.session) ~= 0
-  local c = ffi.new('struct pairs_config', {
-    stages = #config.stages,
-    cycle = config.cycle and 1 or 0,
-    per_instance = self.loss_is_local and 1 or 0,
-    max_keys = config.max_keys or 0,
-    keep = self.timeline,
-  })
-  self.matcher = ffi.gc(C.pairs_new(c), C.pairs_free)
-  for i, stage in ipairs(config.stages) do
-    for _, event in ipairs(stage) do
-      C.pairs_add_class(self.matcher, event.class, i - 1)
-      local field = pair_keys.plain_field(config, event)
-      if field then
-        C.pairs_set_key(self.matcher, event.class, field.offset, field.size, views.has(field, 'SIGNED') and 1 or 0)
-      end
-    end
-  end
-  for _, event in ipairs(config.value and config.stages[1] or {}) do
-    local field = event.fields[config.value]
-    C.pairs_set_value(self.matcher, event.class, field.offset, field.size, views.has(field, 'SIGNED') and 1 or 0)
-  end
-  pair_keys.set_running(self.matcher, config, config.others or {}, self.instance)
-  for _, one in ipairs(config.ends or {}) do
-    local event = public_event.real(one.event)
-    local key, bits = event.fields[one.key], event.fields[one.bits]
-    C.pairs_set_end(self.matcher, event.class, key.offset, bits.offset, bits.size, one.mask)
-    if one.awake then C.pairs_set_awake(self.matcher, event.class, public_event.real(one.awake).class) end
-  end
+  open_matcher(self)
   if self.kept then
     self.kept:open(run, self.timeline)
     C.pairs_use_copies(self.matcher, self.kept.history.copies)
@@ -298,16 +319,7 @@ function Feed:open(run, is_gate)
   self.durations = ffi.cast('double *', ffi.cast('char *', self.out) + ffi.offsetof('struct pair', 'ns'))
   self.pauses = self:pauses_by_class()
   self.doubts = doubts.new(doubts.of_session(run.session), config.stages)
-  local function key_text(key)
-    local value = self:key_value(key)
-    return ('%s %s'):format(self:key_source() or '', type(value) == 'string' and value or units.number(value))
-  end
-  self.export = run.export and not is_gate and run.export:slices({
-    by = self:per_instance() and self.instance or TASK_KEYS[self:key_source()] and 'tid' or 'key',
-    key_text = key_text,
-    value = config.value,
-  }, config.stages)
-  self.keep_pairs = run.serving and not is_gate and run.serving:keep_pairs(config.stages, key_text)
+  if not is_gate then open_outputs(self) end
   self.is_wanted = outlier_test(config)
   self.add_row = config.rows and pair_rows.adder(config.rows, config, self.expression_env)
 end
@@ -419,7 +431,7 @@ end
 
 --- Returns whether programs find the pairs in the kernel. Known once the events have started.
 ---@return boolean
-function Feed:is_in_kernel() return self.taker ~= nil and self.taker.has_started == true end
+function Feed:is_in_kernel() return self.offered ~= nil and self.offered.has_started == true end
 
 --- Returns the counters of the run so far:
 --- - `pairs`: pairs found
@@ -435,7 +447,7 @@ function Feed:is_in_kernel() return self.taker ~= nil and self.taker.has_started
 --- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
-  if self:is_in_kernel() then return self.taker:stats() end
+  if self:is_in_kernel() then return self.offered:stats() end
   if not self.matcher then error('pairs:stats: the events have not started', 3) end
   local s = ffi.new 'struct pairs_stats'
   C.pairs_read_stats(self.matcher, s)
@@ -454,7 +466,7 @@ end
 function Feed:overdue(event, ns)
   local real, n, pair = public_event.one(event, 'pairs:overdue'), 0, ffi.new 'struct pair'
   check.is(ns, 'number', 'pairs:overdue takes a time')
-  if self:is_in_kernel() then return self.taker:overdue(real, ns) end
+  if self:is_in_kernel() then return self.offered:overdue(real, ns) end
   if not self.matcher then error('pairs:overdue: the events have not started', 3) end
   local at = C.pairs_next_stored(self.matcher, 0, pair)
   while at ~= 0 do

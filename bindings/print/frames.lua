@@ -49,17 +49,15 @@ function frames.text(frame)
   return ('%s (%s)%s'):format(symbol, place, frame.source and ' ' .. frame.source or '')
 end
 
---- Creates the functions that access the frames of a session's stacks.
----@param session ffi.cdata*
----@param add? fun(list: Frame[], frame: Frame, member: integer, file: integer, offset: ffi.cdata*) adds a frame and
----  its inlined functions to the list; nil: only frames are added
----@param progress Progress of looking up symbols
----@return Frames
-function frames.new(session, add, progress)
-  local frame = ffi.new 'struct frame'
-  local strings = {} -- by address; the runtime never moves or frees them
+--- Returns '[libc.so.6]' for the path of a file, and other names as they are: '[heap]'.
+local function in_brackets(dso) return ('[%s]'):format(dso:match '[^/]*$':match '^%[?(.-)%]?$') end
 
-  local function string_at(s)
+local function indented(lines) return #lines > 0 and '    ' .. table.concat(lines, '\n    ') .. '\n' or '' end
+
+--- Returns a function that turns strings of the runtime, which it never moves or frees, into Lua strings.
+local function string_cache()
+  local strings = {} -- by address
+  return function(s)
     if s == nil then return nil end
     local at = tonumber(ffi.cast('intptr_t', s))
     local found = strings[at]
@@ -69,29 +67,24 @@ function frames.new(session, add, progress)
     end
     return found
   end
+end
 
-  local self = {}
+--- What the functions of one Frames share.
+---@class FrameParts
+---@field find fun(id: integer): ffi.cdata*, integer, integer the stacks of a stack's machine, its number there, the
+--- machine
+---@field string_at fun(s: ffi.cdata*): string?
+---@field add? function see frames.new()
+---@field others table<integer, ffi.cdata*> further sessions, by member
+---@field progress Progress
+---@field frame ffi.cdata* struct frame *, for each call
 
-  local others = {} -- further sessions, by member
-
-  local function stacks_of(member)
-    local other = others[member]
-    return C.session_stacks(other or session, other and 0 or member)
-  end
-
-  --- Returns the stacks of the machine of a stack, and its number there.
-  local function find(id)
-    local member = rshift(id, C.STACK_MEMBER_SHIFT)
-    return stacks_of(member), id - lshift(member, C.STACK_MEMBER_SHIFT), member
-  end
-
-  --- Adds the stacks of another session of this machine.
-  function self.add_session(other)
-    local member = MAX_MEMBER
-    while others[member] do member = member - 1 end
-    others[member] = other
-    return lshift(member, C.STACK_MEMBER_SHIFT)
-  end
+--- Adds list().
+---@param self Frames
+---@param parts FrameParts
+local function add_list(self, parts)
+  local find, string_at, add, others = parts.find, parts.string_at, parts.add, parts.others
+  local progress, frame = parts.progress, parts.frame
 
   function self.list(id)
     if id < 0 then return {} end
@@ -118,9 +111,13 @@ function frames.new(session, add, progress)
     end
     return list
   end
+end
 
-  --- Returns '[libc.so.6]' for the path of a file, and other names as they are: '[heap]'.
-  local function in_brackets(dso) return ('[%s]'):format(dso:match '[^/]*$':match '^%[?(.-)%]?$') end
+--- Adds names().
+---@param self Frames
+---@param parts FrameParts
+local function add_names(self, parts)
+  local find, string_at, add, progress, frame = parts.find, parts.string_at, parts.add, parts.progress, parts.frame
 
   local files = {} -- the same by address of the path
   local function unknown_in(dso)
@@ -160,7 +157,12 @@ function frames.new(session, add, progress)
     end
     return n
   end
+end
 
+--- Adds the functions that return text. Returns what empties their caches.
+---@param self Frames
+---@return fun() forget
+local function add_texts(self)
   --- Returns a line for each frame. in_kernel: true: only kernel frames, false: only user frames, nil: all.
   function self.lines(id, in_kernel)
     local lines = {}
@@ -171,8 +173,6 @@ function frames.new(session, add, progress)
     end
     return lines
   end
-
-  local function indented(lines) return #lines > 0 and '    ' .. table.concat(lines, '\n    ') .. '\n' or '' end
 
   --- Returns the kernel frames and the user frames as two texts.
   function self.halves(id) return indented(self.lines(id, true)), indented(self.lines(id, false)) end
@@ -204,7 +204,45 @@ function frames.new(session, add, progress)
     return found
   end
 
-  local stats, listeners = ffi.new 'struct stacks_stats', {}
+  return function()
+    texts, nr_texts = {}, 0
+    symbols, nr_symbols = {}, 0
+  end
+end
+
+--- Creates the functions that access the frames of a session's stacks.
+---@param session ffi.cdata*
+---@param add? fun(list: Frame[], frame: Frame, member: integer, file: integer, offset: ffi.cdata*) adds a frame and
+---  its inlined functions to the list; nil: only frames are added
+---@param progress Progress of looking up symbols
+---@return Frames
+function frames.new(session, add, progress)
+  local self, others, stats, listeners = {}, {}, ffi.new 'struct stacks_stats', {}
+
+  local function stacks_of(member)
+    local other = others[member]
+    return C.session_stacks(other or session, other and 0 or member)
+  end
+
+  local function find(id)
+    local member = rshift(id, C.STACK_MEMBER_SHIFT)
+    return stacks_of(member), id - lshift(member, C.STACK_MEMBER_SHIFT), member
+  end
+
+  --- Adds the stacks of another session of this machine.
+  function self.add_session(other)
+    local member = MAX_MEMBER
+    while others[member] do member = member - 1 end
+    others[member] = other
+    return lshift(member, C.STACK_MEMBER_SHIFT)
+  end
+
+  local parts = { find = find, string_at = string_cache(), add = add, others = others, progress = progress,
+    frame = ffi.new 'struct frame' }
+  add_list(self, parts)
+  add_names(self, parts)
+  local forget_texts = add_texts(self)
+
   function self.forget()
     for member = 0, MAX_MEMBER do
       local is_used = others[member] or member < C.session_machines(session)
@@ -213,8 +251,7 @@ function frames.new(session, add, progress)
       if stacks ~= nil and stats.stacks >= MANY_STACKS then
         for _, call in ipairs(listeners) do call() end
         C.stacks_clear(stacks)
-        texts, nr_texts = {}, 0
-        symbols, nr_symbols = {}, 0
+        forget_texts()
       end
     end
   end

@@ -112,7 +112,7 @@ end
 --- Returns a function(e) that returns whether it is unknown if interrupts were disabled at an event: a program has
 --- written it, and a task wakes up itself outside of interrupts.
 local function irqs_are_unknown(event)
-  if not event.route.has_unsure_flags then return function() return false end end
+  if event.is_task_event or not event.route.has_unsure_flags then return function() return false end end
   local int, pid = ffi.typeof 'const int32_t *', event.fields.pid.offset
   local interrupts = trace_flags.HARDIRQ + trace_flags.NMI
   return function(e)
@@ -306,7 +306,7 @@ end
 --- Returns a substitute Event for the task records exit, fork and comm.
 local function task_event(class, context)
   local name = class == C.EVENT_EXIT and 'exit' or class == C.EVENT_FORK and 'fork' or 'comm'
-  return { name = name, is_task_event = true, list = {}, fields = {}, owner = {}, view = {},
+  return { name = name, is_task_event = true, list = {}, fields = {}, owner = {}, view = {}, route = {},
     context = context }
 end
 

@@ -62,11 +62,11 @@ local function handler(run, plan)
   if plan.without and not plan.without.refusal then
     return subject .. ': is not called, as the kernel pairs these events\n'
   end
-  local is_taken = plan.taker ~= nil and not plan.taker.refusal
+  local is_taken = plan.offer ~= nil and not plan.offer.refusal
   if not is_taken and plan.events[1] and plan.events[1].route.sent then
     return subject .. ': runs in Lua for those that are sent\n'
   end
-  local reason = plan.reason or plan.taker and plan.taker.refusal
+  local reason = plan.reason or plan.offer and plan.offer.refusal
   local guards = is_guarded(run, plan) and code.guards or 0
   local lines = { ('%s%s: %s'):format(subject, code and (' (%s:%d)'):format(code.file, code.first) or '',
     is_taken and 'counts in the kernel' or guards > 0 and 'runs in Lua for the events that pass its first conditions'

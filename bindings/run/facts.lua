@@ -5,7 +5,7 @@ local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
 local bit = require 'bit'
 local capture = require 'bpf.gen.capture'
-local cgroups = require 'bindings.run.cgroups'
+local cgroups = require 'bindings.session.cgroups'
 local computed = require 'bpf.gen.computed'
 local ffi = require 'ffi'
 local gates = require 'bindings.run.gates'
@@ -87,7 +87,7 @@ end
 ---@param checked? contract.Handlers
 ---@return EventFacts
 local function of_event(run, event, checked)
-  local request, name = event.request, event.name
+  local request, name, handler = event.request, event.name, run.in_kernel.only_plan[event]
   local has_stack, is_known = request.callchain ~= 0, event.tracepoint ~= nil and capture.is_known(name)
   return {
     name = name, attrs = nearest.keys(event.attrs), gate = event.gate,
@@ -109,6 +109,7 @@ local function of_event(run, event, checked)
     is_known = is_known,
     is_exact = is_known and capture.is_exact(name),
     is_exact_other = is_known and capture.is_exact(name, true),
+    handler = handler and not handler.offer and handler.reason or nil,
     guards = checked and guards_of(run, event, checked) or 0,
   }
 end
@@ -120,7 +121,7 @@ end
 ---@return boolean
 local function is_shared(offer, event, checked)
   for _, consumer in ipairs(checked.consumers) do
-    if consumer.taker ~= offer and (consumer.feed or consumer.prepare) then return true end
+    if consumer.offered ~= offer and (consumer.feed or consumer.prepare) then return true end
   end
   for _, entry in ipairs(checked.events) do
     for _, found in ipairs(entry.found) do
@@ -268,8 +269,11 @@ function facts.collect(run, list, offers, checked)
     shows_flags = function() return shows_flags(run, checked) end,
     reads_flags = function() return shows_flags(run, checked, true) end,
   })
-  known.kernel = lazily({ release = computed.release() },
-    { bpf = refuses_bpf, foreign_pids = function() return run.in_kernel:has_foreign_pids() end })
+  known.kernel = lazily({ release = computed.release(), arch = ffi.arch }, {
+    btf = function() return sys.stat '/sys/kernel/btf/vmlinux' ~= nil end,
+    bpf = refuses_bpf,
+    foreign_pids = function() return run.in_kernel:has_foreign_pids() end,
+  })
   for i, event in ipairs(list) do known.events[i], index_of[event] = of_event(run, event, checked), i end
   for i, offer in ipairs(offers) do known.offers[i] = of_offer(run, offer, index_of, checked) end
   if checked and not planner.refuses_programs(known) then known.kernel.shares = measure(run) end

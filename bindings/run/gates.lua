@@ -34,13 +34,13 @@ function gates.offer(run)
 end
 
 --- Returns why programs that pair the events of a gate would not do all that it does with them; nil if they would.
----@param taker Taker
+---@param offer Offer
 ---@return string?
-function gates.refuses(taker)
-  local source, takes = taker.gate, {}
+function gates.refuses(offer)
+  local source, takes = offer.gate, {}
   if #source.checked.consumers > 1 or source.counts then return ('%s does more with its events'):format(source.name) end
-  if #taker.events == 0 then return 'its events are not those of the run' end
-  for _, event in ipairs(taker.events) do
+  if #offer.events == 0 then return 'its events are not those of the run' end
+  for _, event in ipairs(offer.events) do
     local owner = event.owner
     while owner ~= source do
       if owner.is_gate then return ('%s decides which of its events it passes on'):format(owner.name) end
@@ -56,12 +56,12 @@ function gates.refuses(taker)
 end
 
 --- Notes that programs evaluate the condition of a gate.
----@param taker Taker
-function gates.accept(taker)
-  local source, above = taker.gate, taker.gate.parent
+---@param offer Offer
+function gates.accept(offer)
+  local source, above = offer.gate, offer.gate.parent
   while above and not above.is_gate do above = above.parent end
-  source.taker, source.checked.consumers = taker, {}
-  for _, event in ipairs(taker.events) do event:set_gate(above and above.name) end
+  source.accepted, source.checked.consumers = offer, {}
+  for _, event in ipairs(offer.events) do event:set_gate(above and above.name) end
 end
 
 --- Requests the records that the gates need. Called before the session starts.
@@ -78,12 +78,12 @@ function gates.prepare(run)
 end
 
 --- Counts the events that programs pass on, so that they do not count twice.
-local function count(taker, passes)
+local function count(offer, passes)
   local branches = {}
-  for _, event in ipairs(taker.events) do
+  for _, event in ipairs(offer.events) do
     if event.route.is_captured then
-      branches[#branches + 1] = { class = event.class, code = 'taker.passed = taker.passed + 1',
-        bound = { taker = taker }, same = 'passed' }
+      branches[#branches + 1] = { class = event.class, code = 'offer.passed = offer.passed + 1',
+        bound = { offer = offer }, same = 'passed' }
     end
   end
   passes:add('count', 'passed', branches)
@@ -95,8 +95,8 @@ end
 function gates.open(run, passes)
   for _, source in ipairs(list(run)) do
     local life, branches, taken = source.checked.life, {}, {}
-    if source.taker then count(source.taker, passes) end
-    for _, event in ipairs(source.taker and source.taker.events or {}) do taken[event] = true end
+    if source.accepted then count(source.accepted, passes) end
+    for _, event in ipairs(source.accepted and source.accepted.events or {}) do taken[event] = true end
     passes:add('gate', source.name, dispatch.routes(source.routes.list, function(e)
       if life.lost then life.lost(run.loss.gap(e)) end
     end))

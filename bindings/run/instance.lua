@@ -26,6 +26,7 @@ local views = require 'bindings.view.views'
 ---@field describe? fun(ev: any): string|userdata describes one of its events for printing
 ---@field later? table<string, fun(): any> options whose values are found when the script reads them
 ---@field selects? boolean the user has selected events with -e
+---@field lacking? table<string, boolean> the optional tracepoints that the recording lacks
 ---@field left? integer number of events after which a source ends
 ---@field is_gate? boolean it is a source and decides which of its events are passed on
 ---@field checked? contract.Handlers of a source
@@ -34,7 +35,7 @@ local views = require 'bindings.view.views'
 ---@field counts? Counts of a source
 ---@field clock? Event by which it counts others
 ---@field routes? Routes of a gate
----@field taker? Taker of a gate whose condition programs evaluate
+---@field accepted? Offer of a gate whose condition programs evaluate
 local Instance = {}
 Instance.__index = Instance
 
@@ -85,6 +86,34 @@ local function is_default(option, given)
   return true
 end
 
+--- Returns whether the profiler can do without a tracepoint that the recording lacks, and says once what that means.
+---@param name string
+---@return boolean
+function Instance:lacks(name)
+  local lack = self.run.is_recorded and (self.script.profiler.optional or {})[name]
+  if not lack or self.set.catalog:has(name) then return false end
+  self.lacking = self.lacking or {}
+  if not self.lacking[name] then
+    self.run.services.warn(('%s: the recording has no %s: %s'):format(self.name, name, lack))
+    self.lacking[name] = true
+  end
+  return true
+end
+
+--- Removes the handlers of tracepoints that the recording lacks, if there are handlers of others.
+local function drop_lacking(self, handlers)
+  if type(handlers) ~= 'table' or not self.script.profiler.optional then return end
+  local lacking, has_others = {}, false
+  for key in pairs(handlers) do
+    local name = type(key) == 'string' and key:match '^([%w_]+:[%w_]+)%f[/%z]'
+    if name and not self.set.catalog:has(name) then lacking[#lacking + 1] = key else has_others = has_others or name end
+  end
+  table.sort(lacking)
+  for _, key in ipairs(has_others and lacking or {}) do
+    if self:lacks(key:match '^[^/]*') then handlers[key] = nil end
+  end
+end
+
 --- Opens the events named by options. The value of such an option becomes a list of groups, one per occurrence on the
 --- command line. Each group is a list of events. Without -e it is a group of all events of a recording, if the script
 --- asks for it.
@@ -96,8 +125,9 @@ function Instance:open_event_options()
       self.set.by_script = self.script.is_shipped and is_default(option, given)
       local groups = {}
       self.selects = self.selects or option.name == 'event' and not is_default(option, given)
+      local lacks = is_default(option, given) and function(name) return self:lacks(name) end or nil
       for i, text in ipairs(type(given) == 'table' and given or { given }) do
-        groups[i] = self.set:select(text)
+        groups[i] = self.set:select(text, nil, lacks)
       end
       if option.name == 'event' and #groups == 0 and self.run.is_recorded and not self.parent then
         self.later = { event = function() return public_event.of { self.set:add_recorded() } end }
@@ -157,6 +187,7 @@ end
 ---@return contract.Handlers checked each of its events has `found`, a list of Events
 function Instance:check(handlers)
   local set = self.set
+  drop_lacking(self, handlers)
   local checked, message = contract.check(self.script.profiler.start, handlers, {
     has = function(name)
       local has = set.catalog:has(name)

@@ -21,9 +21,9 @@ local STAGES = {
 --- are called in this order; feed or poll is required. The script itself finishes the consumer at the end.
 ---@class Consumer
 ---@field wants? integer[] classes of records other than samples: EVENT_COMM, EVENT_FORK, EVENT_EXIT
----@field offer? fun(self, run: Run, gate?: Instance) before: may offer a Taker to run.in_kernel; gate: the source whose
+---@field offer? fun(self, run: Run, gate?: Instance) before: may add an Offer to run.in_kernel; gate: the source whose
 --- condition it is
----@field taker? Taker what it has offered
+---@field offered? Offer what it has added
 ---@field open? fun(self, run: Run, is_gate?: boolean) once, after the session has started; is_gate: it is a source's
 ---@field prepare? fun(self, list: ffi.cdata*, n: integer) for each batch, before the handlers
 ---@field keys? Branch[] set by open(): code that writes e.key and e.flags, run just before feed()

@@ -34,13 +34,14 @@ local function strings(map) return object(fields(map, nearest.keys(map))) end
 local RUN = { 'capture', 'interval', 'verbose', 'is_stored', 'per_thread', 'thread_rings' }
 local EVENT = { 'name', 'attrs', 'gate', 'machine', 'is_tracepoint', 'of_source', 'is_counted', 'is_everywhere',
   'has_stack', 'has_user_stack', 'has_stack_copy', 'has_strings', 'has_program', 'has_parts', 'is_rare',
-  'has_user_filter', 'is_call', 'is_known', 'is_exact', 'is_exact_other', 'guards' }
+  'has_user_filter', 'is_call', 'is_known', 'is_exact', 'is_exact_other', 'handler',
+  'guards' }
 local ROUTE = { 'event', 'way', 'by' }
-local MORE = { 'does', 'sent', 'kept', 'level' }
+local MORE = { 'program', 'does', 'sent', 'kept', 'level' }
 local SHARE = { 'tracepoint', 'ours', 'others' }
 
 local function of_kernel(kernel)
-  local members = fields(kernel, { 'release', 'bpf', 'foreign_pids' })
+  local members = fields(kernel, { 'release', 'arch', 'btf', 'bpf', 'foreign_pids' })
   local shares, measured = kernel.shares, 'null'
   if shares then
     measured = object { { 'ms', json(shares.ms) },

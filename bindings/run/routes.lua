@@ -11,7 +11,7 @@ local FORK_FIELDS = { { name = '_parent', type = 'pid_t', offset = 12, size = 4,
   flags = C.FIELD_SIGNED } }
 
 ---@class Routes
----@field list Route[]
+---@field list ClassHandlers[]
 local Routes = {}
 Routes.__index = Routes
 

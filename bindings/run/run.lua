@@ -9,7 +9,7 @@ local failure = require 'bindings.base.failure'
 local followers = require 'bindings.run.followers'
 local in_kernel = require 'bindings.run.in_kernel'
 local libc = require 'bindings.base.libc'
-local loss = require 'bindings.run.loss'
+local loss = require 'bindings.report.loss'
 local machines = require 'bindings.select.machines'
 local needs = require 'bpf.plan.needs'
 local output = require 'bindings.print.output'
@@ -135,6 +135,15 @@ function runs.new(session, script, opt, words, found, before)
   run.followers = followers.new(run, before)
   run.events = events.new(session, run.services, script, opt, inherits, sources.new(found))
   return run
+end
+
+--- Writes the buffered output. Returns nil if its reader is gone.
+---@param out Output
+---@return boolean? ok
+function runs.flush(out)
+  local ok, message = out:flush()
+  if not ok and message ~= 'EPIPE' then failure.raise('%s', message) end
+  return ok
 end
 
 --- Returns the same run for another version of its script. Its events are not opened.

@@ -2,7 +2,7 @@
 --- Status report: on SIGUSR2, prints the resource usage, the events and the statistics of the run.
 local ffi = require 'ffi'
 local dry_run = require 'bindings.run.dry_run'
-local stack_report = require 'bindings.run.stack_report'
+local stack_report = require 'bindings.report.stack_report'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
 

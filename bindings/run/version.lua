@@ -21,7 +21,7 @@ local version = {}
 ---@param run Run
 ---@param checked contract.Handlers
 ---@param prints_events boolean each event is printed before its handlers see it
----@return Route[] routes
+---@return ClassHandlers[] routes
 local function route(run, checked, prints_events)
   local all = routes.new()
   if prints_events then
@@ -96,7 +96,7 @@ end
 --- Returns the pass that calls the script's handlers. Without handlers it only processes losses, and only in batches
 --- that contain any.
 ---@param run Run
----@param handlers Route[]
+---@param handlers ClassHandlers[]
 ---@return Pass
 local function handlers_pass(run, handlers)
   local loop = dispatch.loop('dispatch', dispatch.routes(handlers, function(e) run.loss:note(e) end), run.stopped)

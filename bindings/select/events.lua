@@ -447,14 +447,18 @@ end
 --- Adds the events of a selector ("sys:a,sys:b/filter/attr/").
 ---@param text string
 ---@param params? EventParameters
+---@param lacks? fun(name: string): boolean whether to leave out an event, if others remain
 ---@return Event[]
-function events:select(text, params)
+function events:select(text, params, lacks)
   local parsed, err = selector.parse(text, self.catalog:pmus(self:profilers()), self:profilers(), self.is_recording)
   if not parsed then failure.usage('%s', selector.caret(err)) end
   local found = {}
-  for _, one in ipairs(parsed) do
+  for i, one in ipairs(parsed) do
+    local has_others = i < #parsed or #found > 0
+    if lacks and one.system and has_others and lacks(one.system .. ':' .. one.name) then goto continue end
     self:drop_attributes(one)
     for _, set in ipairs(self:sets_of(text, one)) do set:select_one(text, one, params, found) end
+    ::continue::
   end
   return found
 end

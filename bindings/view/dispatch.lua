@@ -9,7 +9,7 @@ local C = ffi.C
 local dispatch = {}
 
 --- The handlers of one class.
----@class Route
+---@class ClassHandlers
 ---@field class integer
 ---@field view View
 ---@field handlers function[]
@@ -133,7 +133,7 @@ function dispatch.loop(name, branches, stop)
 end
 
 --- Returns the branches that call the handlers of events.
----@param routes Route[]
+---@param routes ClassHandlers[]
 ---@param lost fun(e: ffi.cdata*) called with the struct event of each EVENT_LOST
 ---@return Branch[]
 function dispatch.routes(routes, lost)

@@ -30,6 +30,8 @@ local planner = {}
 
 ---@class KernelFacts
 ---@field release number such as 6.001
+---@field arch string
+---@field btf boolean it has types for programs
 ---@field bpf? string why this process cannot load programs; nil: it can
 ---@field foreign_pids boolean thread ids of programs are not those of this process
 ---@field shares? { measured: table[], are_events_dear: boolean, are_calls_dear: boolean } how many of some events
@@ -57,6 +59,7 @@ local planner = {}
 ---@field is_exact boolean and its common_flags
 ---@field is_exact_other boolean the latter if the event is about another task
 ---@field gate? string the source that decides whether it is passed on
+---@field handler? string why its only handler cannot be left to programs
 ---@field guards integer conditions without which its only handler does nothing
 
 ---@class OfferFacts
@@ -173,6 +176,7 @@ end
 local function plan_event(plan, ways, index, why)
   local facts, event = plan.facts, plan.facts.events[index]
   local one = { event = event.name, way = 'sample', by = 'perf', why = why }
+  if event.is_derived then return one end -- it is not opened
   local level
   local reason = planner.refuses_programs(facts) or refuses_tasks(facts, event)
     or ways.capture.refuses(facts, event, plan.calls) or facts.kernel.bpf
@@ -209,7 +213,9 @@ end
 function planner.plan(facts, ways)
   local plan = { facts = facts, routes = {}, offers = {}, calls = 0 }
   local refused = {} -- by event
-  for i in ipairs(facts.events) do refused[i] = {} end
+  for i, event in ipairs(facts.events) do
+    refused[i] = event.handler and { { way = 'count', reason = event.handler, is_handler = true } } or {}
+  end
   for i, offer in ipairs(facts.offers) do
     local way = ways[offer.way]
     local reason = refuses_offer(facts, offer, way, open_calls(plan)) or facts.refusals[planner.key('offer', i)]

@@ -23,12 +23,12 @@ local handler_plans = {}
 ---@field code? handler_code.Code nil: it is not a function of a script
 ---@field reason? string why it runs in Lua
 ---@field is_declared? boolean the script has declared as data what it counts (session.tally)
----@field taker? HandlerTaker
+---@field offer? HandlerOffer
 ---@field without? Offer if this one takes the events, the handler need not be called
 
----@class HandlerTaker: Offer
-local HandlerTaker = { way = 'count' }
-HandlerTaker.__index = HandlerTaker
+---@class HandlerOffer: Offer
+local HandlerOffer = { way = 'count' }
+HandlerOffer.__index = HandlerOffer
 
 local AFTER = { interval = true, stop = true } -- called when all has been counted
 
@@ -85,11 +85,11 @@ local function count(self, session, plan, event, view)
 end
 
 --- Returns the facts of the offer, see OfferFacts.
-function HandlerTaker:facts() return { asks = {} } end -- luacheck: no self
+function HandlerOffer:facts() return { asks = {} } end -- luacheck: no self
 
 --- Loads the programs: see Offer in bindings/run/in_kernel.lua.
 ---@param kernel InKernel
-function HandlerTaker:load(kernel)
+function HandlerOffer:load(kernel)
   local nr_cpus, views = kernel.switch.nr_cpus, {}
   self._tallies, self._after, self._joins = {}, {}, handler_joins.new(self.plans)
   local session = {
@@ -112,14 +112,14 @@ function HandlerTaker:load(kernel)
 end
 
 ---@param side integer
-function HandlerTaker:turn(side)
+function HandlerOffer:turn(side)
   for _, one in ipairs(self._tallies) do one:turn(side) end
   for _, after in ipairs(self._after) do after() end
   self._joins:update()
 end
 
 --- Each event counts once, although it may have several programs.
-function HandlerTaker:count()
+function HandlerOffer:count()
   local seen, n = self._joins:events()
   for _, one in ipairs(self._tallies) do
     for event, events in pairs(one:by_event()) do
@@ -233,42 +233,42 @@ local function refuse_shared(run, plans, checked)
   end
 end
 
---- Returns a taker for each group of handlers that share states.
+--- Returns a offer for each group of handlers that share states.
 ---@param plans HandlerPlan[]
----@return HandlerTaker[]
+---@return HandlerOffer[]
 local function group(plans)
-  local taker_of, takers = {}, {}
+  local offer_of, offers = {}, {}
   for _, plan in ipairs(plans) do
     if plan.states then
-      local taker = setmetatable({ events = {}, handlers = {}, plans = {}, attributes = {} }, HandlerTaker)
+      local offer = setmetatable({ events = {}, handlers = {}, plans = {}, attributes = {} }, HandlerOffer)
       local joined = {}
       for state in pairs(plan.states) do
-        if taker_of[state] then joined[taker_of[state]] = true end
-        taker_of[state] = taker
+        if offer_of[state] then joined[offer_of[state]] = true end
+        offer_of[state] = offer
       end
       for other in pairs(joined) do
-        for _, one in ipairs(other.plans) do table.insert(taker.plans, one) end
-        takers[other] = nil
+        for _, one in ipairs(other.plans) do table.insert(offer.plans, one) end
+        offers[other] = nil
       end
-      table.insert(taker.plans, plan)
-      for state, other in pairs(taker_of) do
-        if joined[other] then taker_of[state] = taker end
+      table.insert(offer.plans, plan)
+      for state, other in pairs(offer_of) do
+        if joined[other] then offer_of[state] = offer end
       end
-      takers[taker] = true
+      offers[offer] = true
     end
   end
   local list = {}
   for _, plan in ipairs(plans) do
-    for taker in pairs(takers) do
-      if taker.plans[1] == plan then list[#list + 1] = taker end
+    for offer in pairs(offers) do
+      if offer.plans[1] == plan then list[#list + 1] = offer end
     end
   end
-  for _, taker in ipairs(list) do
-    for _, plan in ipairs(taker.plans) do
-      plan.taker = taker
+  for _, offer in ipairs(list) do
+    for _, plan in ipairs(offer.plans) do
+      plan.offer = offer
       for _, event in ipairs(plan.events) do
-        table.insert(taker.events, event)
-        taker.handlers[event] = plan.handler
+        table.insert(offer.events, event)
+        offer.handlers[event] = plan.handler
       end
     end
   end
@@ -294,8 +294,8 @@ end
 ---@return HandlerPlan[] plans of all handlers of events, in the script's order
 function handler_plans.offer(run, checked)
   local plans, by_handler, others = {}, {}, {}
-  for _, taker in ipairs(run.in_kernel.offers) do
-    for _, handler in pairs(taker.handlers or {}) do others[handler] = taker end
+  for _, offer in ipairs(run.in_kernel.offers) do
+    for _, handler in pairs(offer.handlers or {}) do others[handler] = offer end
   end
   for _, entry in ipairs(checked.events) do
     local plan = by_handler[entry.handler]
@@ -312,7 +312,7 @@ function handler_plans.offer(run, checked)
   end
   refuse_shared(run, plans, checked)
   run.in_kernel.only_plan = only_plans(plans)
-  for _, taker in ipairs(group(plans)) do run.in_kernel:offer(taker) end
+  for _, offer in ipairs(group(plans)) do run.in_kernel:offer(offer) end
   return plans
 end
 

@@ -16,7 +16,7 @@ local sys = require 'bindings.base.sys'
 local windows = require 'bpf.ways.window'
 
 local C = ffi.C
-local in_kernel = {}
+local pair = {}
 
 local THREADS = { pid = true, next_pid = true, prev_pid = true, common_pid = true }
 local MOST_THREADS = 2 ^ 17 -- for a place each
@@ -39,29 +39,30 @@ local ASKS = {
 -- What they can do if it is about outliers. No start is lost there.
 local BY_OUTLIERS = { keep = true, pair = true, details = true, lost = true }
 
-in_kernel.name, in_kernel.does, in_kernel.lacks = 'pair', 'paired', { 'reload', 'newest', 'each_event' }
+pair.verb = 'pair'
+pair.name, pair.does, pair.lacks = 'pair', 'paired', { 'reload', 'newest', 'each_event' }
 
 --- Returns why programs cannot find the pairs of a matcher; nil if they can.
 ---@param offer OfferFacts
 ---@return string?
-function in_kernel.refuses(_, offer) return offer.asks[1] end
+function pair.refuses(_, offer) return offer.asks[1] end
 
 --- The events of a matcher.
----@class PairTaker : Offer
+---@class PairOffer : Offer
 ---@field gate? Instance
 ---@field passed integer of a gate: events that came
 ---@field outliers? Outliers
 ---@field windows? Windows
-local PairTaker = { attributes = { key = true, printkey = true, role = true, untraced = true } }
-PairTaker.__index = PairTaker
+local PairOffer = { attributes = { key = true, printkey = true, role = true, untraced = true } }
+PairOffer.__index = PairOffer
 
---- Returns the taker of a matcher's events.
+--- Returns the offer of a matcher's events.
 ---@param config PairsConfig
 ---@param gate? Instance
----@return PairTaker
-function in_kernel.new(config, gate)
+---@return PairOffer
+function pair.new(config, gate)
   local self = setmetatable({ config = config, gate = gate, events = {}, handlers = config.handlers, passed = 0,
-    way = outliers.are_wanted(config) and 'outliers' or 'pair' }, PairTaker)
+    way = outliers.are_wanted(config) and 'outliers' or 'pair' }, PairOffer)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
       if not event.is_task_event and not event.is_derived then table.insert(self.events, event) end
@@ -96,7 +97,7 @@ end
 ---@param index_of table<Event, integer>
 ---@param run Run
 ---@return table
-function PairTaker:facts(index_of, run)
+function PairOffer:facts(index_of, run)
   local facts = { asks = asks_of(self), keeps = {} }
   if self.way == 'outliers' then outliers.facts(self.config, facts, index_of, run) end
   for _, event in ipairs(self.config.details and self.config.others or {}) do
@@ -175,7 +176,7 @@ end
 
 --- Loads the programs. Refuses what they cannot do.
 ---@param kernel InKernel
-function PairTaker:load(kernel)
+function PairOffer:load(kernel)
   local plan, by_event
   if self.gate then
     plan, by_event = self.gate:on_its_own(make_plan, self, kernel.switch, kernel.run)
@@ -212,12 +213,12 @@ function PairTaker:load(kernel)
   end
 end
 
-function PairTaker:settle(kernel)
+function PairOffer:settle(kernel)
   if self.outliers then self.outliers:settle(kernel, self.programs) end
   if self.windows then self.windows:settle() end
 end
 
-function PairTaker:start() self.has_started = true end
+function PairOffer:start() self.has_started = true end
 
 --- Returns the number of a row's histogram. key: as of KernelRows:take().
 local function number_of(rows, key, kind)
@@ -238,7 +239,7 @@ end
 --- Adds what was counted to the script's histograms or rows.
 ---@param side integer
 ---@param is_last boolean
-function PairTaker:turn(side, is_last)
+function PairOffer:turn(side, is_last)
   if self.windows then
     self.windows:poll(is_last)
     self.windows:warn()
@@ -265,13 +266,13 @@ function PairTaker:turn(side, is_last)
 end
 
 --- Returns the number of events, without those that came here.
-function PairTaker:count()
+function PairOffer:count()
   return self.pairs:stats().events - self.passed - (self.outliers and self.outliers.sent or 0)
     + (self.windows and self.windows:count() or 0)
 end
 
 --- Returns the counters, as Feed:stats() does.
-function PairTaker:stats()
+function PairOffer:stats()
   local stats = self.pairs:stats()
   stats.unkept = stats.unkept + (self.outliers and self.outliers.unkept or 0)
     + (self.windows and self.windows:unkept() or 0)
@@ -279,9 +280,9 @@ function PairTaker:stats()
 end
 
 --- Returns as Feed:overdue() does.
-function PairTaker:overdue(event, ns)
+function PairOffer:overdue(event, ns)
   local rule = self.rules[event]
   return rule and rule.tag and self.pairs:overdue(rule, ns) or 0
 end
 
-return in_kernel
+return pair

@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.task_states: how long tasks are in their states. The handlers of a script add that up, or BPF programs do
---- (bpf/gen/task_states.lua) if nothing needs the events. Both fill the same histograms.
+--- (bpf/gen/state_sums.lua) if nothing needs the events. Both fill the same histograms.
 local capture = require 'bpf.gen.capture'
 local captures = require 'bpf.ways.capture'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local outliers = require 'bpf.gen.outliers'
+local outliers = require 'bpf.gen.sent_pairs'
 local output = require 'bindings.print.output'
 local public_event = require 'bindings.view.public_event'
 local route = require 'bpf.plan.route'
 local sched_switch = require 'bindings.expr.sched_switch'
-local states = require 'bpf.gen.task_states'
+local states = require 'bpf.gen.state_sums'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -37,6 +37,7 @@ local common_type = ffi.typeof 'uint16_t *'
 ---@field duration? number ns of the run
 ---@field needs_events? string why each event is needed
 
+task_states.verb = 'state'
 task_states.name, task_states.does = 'states', 'added up'
 task_states.lacks = { 'reload', 'newest', 'each_event', 'filter', 'groups' }
 
@@ -55,12 +56,12 @@ function task_states.refuses(facts, offer, calls)
 end
 
 --- The events of a script.
----@class TaskStatesTaker : Offer
+---@class TaskStatesOffer : Offer
 ---@field package _given TaskStatesSettings
 ---@field package _names table<integer, string>
 ---@field package _kernel? TaskStates
-local TaskStatesTaker = { way = 'states', attributes = {} }
-TaskStatesTaker.__index = TaskStatesTaker
+local TaskStatesOffer = { way = 'states', attributes = {} }
+TaskStatesOffer.__index = TaskStatesOffer
 
 --- Returns what the events of the script are, by event.
 local function roles_of(given)
@@ -103,7 +104,7 @@ end
 --- Returns the facts of the offer, see OfferFacts.
 ---@param index_of table<Event, integer>
 ---@return table
-function TaskStatesTaker:facts(index_of)
+function TaskStatesOffer:facts(index_of)
   local sends = {}
   for i, event in ipairs(self._given.than and self.events or {}) do
     -- The wakeup of the current task, which runs, neither begins nor ends a state that is sent.
@@ -115,7 +116,7 @@ end
 --- Loads the programs.
 ---@package
 ---@param kernel InKernel
-function TaskStatesTaker:load(kernel)
+function TaskStatesOffer:load(kernel)
   local given = self._given
   self._ending = {}
   self._kernel = states.new {
@@ -129,7 +130,7 @@ function TaskStatesTaker:load(kernel)
     self._programs[event] = kernel:probe(event, self._kernel:body(self._roles[event]))
   end
   if not given.only then return end
-  local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, is_exit = true }
+  local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, filters = {}, is_exit = true }
   kernel:probe(exit, self._kernel:body { exits = true })
 end
 
@@ -148,7 +149,7 @@ local function receiver(self, event)
 end
 
 --- Returns the first event of a state; nil if it is not known.
-function TaskStatesTaker:_view(o, time)
+function TaskStatesOffer:_view(o, time)
   if o.tag == 0 then return nil end
   local first = self._event
   first.time, first.class, first.period = time, self._classes[ffi.cast(common_type, o.raw)[0]], 1
@@ -159,7 +160,7 @@ end
 --- Lets the session read the events that end long states.
 ---@package
 ---@param kernel InKernel
-function TaskStatesTaker:settle(kernel)
+function TaskStatesOffer:settle(kernel)
   self._event, self._classes, self._run = ffi.new 'struct event', {}, kernel.run
   local plan = self._kernel.plan.outliers
   self._left = ffi.new('uint64_t[?]', plan and (OUTLIER_SIZE + plan.size) / 8 + 1 or 1)
@@ -179,7 +180,7 @@ local function base(self) return C.session_exact_time(self._run.session, 0) end
 
 ---@package
 ---@param kernel InKernel
-function TaskStatesTaker:start(kernel)
+function TaskStatesOffer:start(kernel)
   local duration = self._given.duration
   kernel.switch:on() -- on one CPU after the other; all begin at the same time
   self._kernel:limit(base(self), duration and base(self) + math.floor(duration))
@@ -194,7 +195,7 @@ end
 ---@package
 ---@param side integer
 ---@param is_last boolean
-function TaskStatesTaker:turn(side, is_last)
+function TaskStatesOffer:turn(side, is_last)
   local given, kernel = self._given, self._kernel
   kernel:take(side, function(tid, state, sums, counts, name)
     local row = tid and given.row(tid, state) or given.other(state)
@@ -218,14 +219,14 @@ end
 ---@param tid integer
 ---@param state? integer nil: it runs, or waits for a CPU, as the next switch shows
 ---@return boolean done
-function TaskStatesTaker:set_first(tid, state)
+function TaskStatesOffer:set_first(tid, state)
   if self.has_started and state then self._kernel:set_first(tid, state) end
   return self.has_started or false
 end
 
 --- At the end of the run: calls a function for each thread that the run names whose state programs know.
 ---@param call fun(tid: integer, state: integer, since: number)
-function TaskStatesTaker:each(call)
+function TaskStatesOffer:each(call)
   if not self.has_started then return end
   local begun = base(self)
   self._kernel:each(function(tid, state, since) call(tid, state, since and tonumber(since - begun) or 0) end)
@@ -236,7 +237,7 @@ end
 ---@param state integer
 ---@param since? number of a state that has not ended
 ---@return Ev?
-function TaskStatesTaker:first(tid, state, since)
+function TaskStatesOffer:first(tid, state, since)
   if not since or not self.has_started then return self._first end
   local out = ffi.cast(OUTLIER, self._left)
   return self._kernel:kept_event(tid, state, base(self) + since, out) and self:_view(out, since) or nil
@@ -244,20 +245,20 @@ end
 
 --- Returns the names of threads that programs have seen, by thread, since the last call.
 ---@return table<integer, string>
-function TaskStatesTaker:names()
+function TaskStatesOffer:names()
   local names = self._names
   self._names = {}
   return names
 end
 
-local public = facade.class('task_states', TaskStatesTaker, { 'set_first', 'each', 'first', 'names' })
+local public = facade.class('task_states', TaskStatesOffer, { 'set_first', 'each', 'first', 'names' })
 
 --- Offers the events of a script to the kernel.
 ---@param instance Instance
 ---@param given TaskStatesSettings
----@return TaskStatesTaker
+---@return TaskStatesOffer
 function task_states.new(instance, given)
-  local self = setmetatable({ _given = given, _names = {}, handlers = {} }, TaskStatesTaker)
+  local self = setmetatable({ _given = given, _names = {}, handlers = {} }, TaskStatesOffer)
   self._roles, self.events = roles_of(given)
   for event, handler in pairs(given.handlers) do self.handlers[public_event.real(event)] = handler end
   if instance.run.in_kernel and not instance.parent then instance.run.in_kernel:offer(self) end

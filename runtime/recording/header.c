@@ -175,15 +175,24 @@ static void read_info_record(struct header *h, const struct perf_event_header *r
 /* perf writes them before the kernel's records. */
 static void read_first_records(struct header *h, const uint8_t *data, uint64_t size)
 {
-	struct perf_event_header rec;
+	struct {
+		struct perf_event_header header;
+		uint64_t words[8]; /* more than what is read of any */
+	} rec;			   /* aligned */
 
-	while (size >= sizeof(rec)) {
-		memcpy(&rec, data, sizeof(rec));
-		if (rec.type < RECORD_USER || rec.size < sizeof(rec) || rec.size > size)
+	while (size >= sizeof(rec.header)) {
+		uint16_t rec_size;
+
+		memcpy(&rec, data, size < sizeof(rec) ? size : sizeof(rec));
+		rec_size = rec.header.size;
+		if (rec.header.type < RECORD_USER || rec_size < sizeof(rec.header) ||
+		    rec_size > size)
 			return;
-		read_info_record(h, (const void *)data);
-		data += rec.size;
-		size -= rec.size;
+		if (rec_size > sizeof(rec))
+			rec.header.size = sizeof(rec);
+		read_info_record(h, &rec.header);
+		data += rec_size;
+		size -= rec_size;
 	}
 }
 

@@ -127,6 +127,20 @@ static bool note_loss(struct session *s, struct machine *m, const struct slot *s
 	return true;
 }
 
+/* Whether a program of 32 bits has begun: the kernel maps its vdso where only those can reach it.
+ */
+static bool is_narrow(const struct perf_event_header *rec, const struct event *ev)
+{
+	uint32_t at = records_mmap_path(rec->type, ev->raw, ev->raw_size);
+	static const char vdso[] = "[vdso]";
+	uint64_t addr;
+
+	if (ev->raw_size < at + sizeof(vdso) || memcmp(ev->raw + at, vdso, sizeof(vdso)) != 0)
+		return false;
+	memcpy(&addr, ev->raw + 8, sizeof(addr)); /* after pid and tid */
+	return addr <= UINT32_MAX;
+}
+
 static void note_task(struct session *s, struct machine *m, const struct slot *slot,
 		      const struct event *ev)
 {
@@ -142,6 +156,9 @@ static void note_task(struct session *s, struct machine *m, const struct slot *s
 	if (m->resolve)
 		resolve_record(m->resolve, slot->rec, ev);
 	switch (ev->class) {
+	case EVENT_MMAP:
+		s->stats.narrow += is_narrow(slot->rec, ev);
+		break;
 	case EVENT_COMM: /* pid, tid, name */
 		memset(name, 0, sizeof(name));
 		memcpy(name, ev->raw + 8,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Lists the events of this machine.
-local catalog = require 'lib.catalog'
+local catalog = require 'lib.engines.catalog'
 local glob = require 'lib.glob'
 local tables = require 'lib.table'
 

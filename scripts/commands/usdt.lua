@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Lists USDT probes of files, and adds persistent events for them.
-local usdt = require 'lib.usdt'
+local usdt = require 'lib.engines.usdt'
 
 local EVENTS = '/sys/kernel/tracing/uprobe_events'
 

@@ -10,7 +10,7 @@
 --- each: `[DAY;TIME;]comm;user frames;kernel frames COUNT`, outermost frame first. With -i the stacks of each
 --- interval start with its time.
 local array = require 'lib.array'
-local flamepicture = require 'lib.flamegraph_svg'
+local flamepicture = require 'lib.engines.flamegraph_svg'
 local flametree = require 'lib.flamegraph_tree'
 local intern = require 'lib.intern'
 local svg = require 'lib.svg'

@@ -72,6 +72,164 @@ local function add_to_stack(list, stack, objects, bytes)
   one.objects, one.bytes = one.objects + objects, one.bytes + bytes
 end
 
+--- Returns whether an event records stacks, and warns about those that do not.
+local function check_stacks(settings, opt)
+  local has_stacks = false
+  for i, stage in ipairs(settings.events.stages) do
+    for _, event in ipairs(stage) do
+      if event.attrs.stack or event.attrs['max-stack'] or opt.call_graph then
+        has_stacks = true
+      else
+        settings.out:warn(('%s: %s records no stacks: add //stack/ or -g to see where memory is %s'):format(
+          settings.name, event.name, i == 1 and 'allocated' or 'freed'))
+      end
+    end
+  end
+  return has_stacks
+end
+
+local FIELDS = { 'start', 'end', 'what', 'bytes', 'objects', 'stack' }
+
+--- What is printed: sums, and sums of single stacks. Both are also metrics, and on the page.
+---@class MemoryPrinter
+local Printer = {}
+Printer.__index = Printer
+
+local function new_printer(out, session)
+  tables.record('kmemprof', FIELDS)
+  local self = setmetatable({ out = out, session = session, offered = {} }, Printer)
+  for i, name in ipairs { 'kmemprof', 'kmemprof-stacks' } do
+    self.offered[i] = { rows = {}, spec = tables.offered(name, {
+      { name = 'start' }, { name = 'end' }, { name = 'what' }, { name = 'bytes', metric = 'counter' },
+      { name = 'objects', metric = 'counter' }, { name = 'stack' } }) }
+  end
+  return self
+end
+
+--- Offers what was printed since the last call.
+function Printer:offer()
+  for _, one in ipairs(self.offered) do
+    self.out:offer(one.spec, one.rows)
+    one.rows = {}
+  end
+end
+
+function Printer:sum(record, lines)
+  table.insert(self.offered[record.stack and 2 or 1].rows, record)
+  if self.out.format ~= 'text' then
+    self.out:put_record('kmemprof', record, FIELDS)
+  else
+    self.out:write(lines)
+  end
+end
+
+--- Prints one side of a kind of pair: its total, then the stacks.
+function Printer:side(names, what, list)
+  local bytes, objects, out, session = 0, 0, self.out, self.session
+  for _, one in ipairs(list) do
+    bytes, objects = bytes + one.bytes, objects + one.objects
+  end
+  local is_alloc = what == 'alloc'
+  self:sum({ start = names[1], ['end'] = names[2], what = what, bytes = bytes, objects = objects },
+    ('%s total %s %d bytes on %d objects\n'):format(names[is_alloc and 1 or 2], what, bytes, objects))
+  table.sort(list, before)
+  local shown = 0
+  for _, one in ipairs(list) do
+    if one.stack >= 0 and (shown < TOP or out.format ~= 'text') then
+      shown = shown + 1
+      self:sum({ start = names[1], ['end'] = names[2], what = what, bytes = one.bytes, objects = one.objects,
+        stack = session.stack_lines(one.stack) },
+        ('%s %d (%.1f%%) bytes on %d (%.1f%%) objects:\n%s'):format(is_alloc and 'Allocate' or 'Free', one.bytes,
+          100 * one.bytes / math.max(bytes, 1), one.objects, 100 * one.objects / objects,
+          session.stack_text(one.stack)))
+    elseif one.stack >= 0 then
+      out:write(('Skipping %s numbered %d..%d\n'):format(what, TOP + 1, #list))
+      break
+    end
+  end
+end
+
+--- Prints both sides of a kind of pair.
+function Printer:kind(names, sides)
+  self.out:write(('%s => %s\n'):format(names[1], names[2]))
+  self:side(names, 'alloc', sides[1])
+  self:side(names, 'free', sides[2])
+end
+
+--- Prints the allocations of an event that were not freed.
+function Printer:left(event, one)
+  self:sum({ start = event.name, what = 'left', bytes = one.bytes, objects = one.objects },
+    ('%s total alloc %d bytes on %d objects but not freed\n'):format(event.name, one.bytes, one.objects))
+end
+
+--- The sums of a run. Pairs are summed up by (kind, stack that allocates, stack that frees), once per pair, or by kind
+--- alone if the first event is not kept. Reports divide the sums by the two stacks. Allocations that are not freed are
+--- summed up by class.
+local function new_totals(n_kinds, keeps_first)
+  local totals = { keeps_first = keeps_first, n_kinds = n_kinds, keys = intern.new(3, MAX_KEYS),
+    classes = intern.new(1, MAX_CLASSES) }
+  totals.add, totals.take = sums(MAX_KEYS)
+  totals.add_left, totals.take_left = sums(MAX_CLASSES)
+  return totals
+end
+
+--- Returns the functions of an analysis that add a pair, and an allocation that is not freed.
+local function adders(totals, sizes)
+  local keys, classes, add, add_left = totals.keys, totals.classes, totals.add, totals.add_left
+  if not totals.keeps_first then
+    return function(p) add(p.kind, p.first_value) end,
+      function(p) add_left(classes.id(p.first_class), p.first_value) end
+  end
+  return function(p, second)
+    local first = p.first_event
+    if not first then return end
+    add(keys.id(p.kind, first._stack, second._stack), tonumber(sizes[p.first_class](first)) or 0)
+  end, function(p)
+    local first = p.first_event
+    if first then add_left(classes.id(p.first_class), tonumber(sizes[p.first_class](first)) or 0) end
+  end
+end
+
+--- Returns the sums by kind of pair, each by the stacks of both sides, and the kinds in order.
+local function take_kinds(totals)
+  local by_kind, order, keys, keeps_first = {}, {}, totals.keys, totals.keeps_first
+  for _, one in ipairs(totals.take(keeps_first and keys:count() or totals.n_kinds)) do
+    local kind = one.id
+    if keeps_first then kind = keys:part(one.id, 1) end
+    if kind then
+      if not by_kind[kind] then
+        by_kind[kind] = { { by_stack = {} }, { by_stack = {} } }
+        order[#order + 1] = kind
+      end
+      for side = 1, 2 do
+        local stack = keeps_first and keys:part(one.id, 1 + side) or NO_STACK
+        add_to_stack(by_kind[kind][side], stack, one.objects, one.bytes)
+      end
+    end
+  end
+  table.sort(order)
+  return by_kind, order
+end
+
+--- Prints the sums, and starts new ones.
+local function report(totals, printer, out, allocs, frees)
+  local by_kind, order = take_kinds(totals)
+  local lefts = totals.take_left(totals.classes:count())
+  if #order + #lefts > 0 then out:stamp() end
+  for _, kind in ipairs(order) do
+    printer:kind({ allocs[math.floor(kind / #frees) + 1].name, frees[kind % #frees + 1].name }, by_kind[kind])
+  end
+  for _, one in ipairs(lefts) do
+    local class = totals.classes:part(one.id, 1)
+    for _, event in ipairs(allocs) do
+      if event.class == class then printer:left(event, one) end
+    end
+  end
+  printer:offer()
+  totals.keys:clear()
+  totals.classes:clear()
+end
+
 --- Returns the handlers of the profiler. The first stage allocates, the second frees.
 ---@param settings DelaySettings
 ---@return table? handlers nil: see message
@@ -83,135 +241,17 @@ function memprof.run(settings)
   local allocs, frees = found.stages[1], found.stages[2]
   local sizes, size_field, message = sizes_of(allocs, session)
   if not sizes then return nil, message end
-  local has_stacks
-  for i, stage in ipairs(found.stages) do
-    for _, event in ipairs(stage) do
-      if event.attrs.stack or event.attrs['max-stack'] or opt.call_graph then
-        has_stacks = true
-      else
-        out:warn(('%s: %s records no stacks: add //stack/ or -g to see where memory is %s'):format(settings.name,
-          event.name, i == 1 and 'allocated' or 'freed'))
-      end
-    end
-  end
-
-  -- Pairs are summed up by (kind, stack that allocates, stack that frees), once per pair, or by kind alone if there are
-  -- no stacks. Reports divide the sums by the two stacks. Allocations that are not freed are summed up by class.
-  local keys, classes = intern.new(3, MAX_KEYS), intern.new(1, MAX_CLASSES)
-  local add, take = sums(MAX_KEYS)
-  local add_left, take_left = sums(MAX_CLASSES)
-  local keeps_first = has_stacks or not size_field -- else the size is all that is needed of an allocation
-  local pair, left
-  if keeps_first then
-    pair = function(p, second)
-      local first = p.first_event
-      if not first then return end
-      add(keys.id(p.kind, first._stack, second._stack), tonumber(sizes[p.first_class](first)) or 0)
-    end
-    left = function(p)
-      local first = p.first_event
-      if first then add_left(classes.id(p.first_class), tonumber(sizes[p.first_class](first)) or 0) end
-    end
-  else
-    pair = function(p) add(p.kind, p.first_value) end
-    left = function(p) add_left(classes.id(p.first_class), p.first_value) end
-  end
-
-  -- The sums, and those of single stacks, as metrics and on the page.
-  local offered = {}
-  for i, name in ipairs { 'kmemprof', 'kmemprof-stacks' } do
-    offered[i] = { rows = {}, spec = tables.offered(name, { { name = 'start' }, { name = 'end' }, { name = 'what' },
-      { name = 'bytes', metric = 'counter' }, { name = 'objects', metric = 'counter' }, { name = 'stack' } }) }
-  end
-  local fields = { 'start', 'end', 'what', 'bytes', 'objects', 'stack' }
-  tables.record('kmemprof', fields)
-  local function offer_sums()
-    for _, one in ipairs(offered) do
-      out:offer(one.spec, one.rows)
-      one.rows = {}
-    end
-  end
-
-  local function print_sum(record, lines)
-    table.insert(offered[record.stack and 2 or 1].rows, record)
-    if out.format ~= 'text' then
-      out:put_record('kmemprof', record, fields)
-    else
-      out:write(lines)
-    end
-  end
-
-  --- Prints one side of a kind of pair: its total, then the stacks.
-  local function report_side(names, what, list)
-    local bytes, objects = 0, 0
-    for _, one in ipairs(list) do
-      bytes, objects = bytes + one.bytes, objects + one.objects
-    end
-    local is_alloc = what == 'alloc'
-    print_sum({ start = names[1], ['end'] = names[2], what = what, bytes = bytes, objects = objects },
-      ('%s total %s %d bytes on %d objects\n'):format(names[is_alloc and 1 or 2], what, bytes, objects))
-    table.sort(list, before)
-    local shown = 0
-    for _, one in ipairs(list) do
-      if one.stack >= 0 and (shown < TOP or out.format ~= 'text') then
-        shown = shown + 1
-        print_sum({ start = names[1], ['end'] = names[2], what = what, bytes = one.bytes, objects = one.objects,
-          stack = session.stack_lines(one.stack) },
-          ('%s %d (%.1f%%) bytes on %d (%.1f%%) objects:\n%s'):format(is_alloc and 'Allocate' or 'Free', one.bytes,
-            100 * one.bytes / math.max(bytes, 1), one.objects, 100 * one.objects / objects,
-            session.stack_text(one.stack)))
-      elseif one.stack >= 0 then
-        out:write(('Skipping %s numbered %d..%d\n'):format(what, TOP + 1, #list))
-        break
-      end
-    end
-  end
-
-  local function report()
-    local by_kind, order = {}, {}
-    for _, one in ipairs(take(keeps_first and keys:count() or #allocs * #frees)) do
-      local kind = one.id
-      if keeps_first then kind = keys:part(one.id, 1) end
-      if kind then
-        if not by_kind[kind] then
-          by_kind[kind] = { { by_stack = {} }, { by_stack = {} } }
-          order[#order + 1] = kind
-        end
-        for side = 1, 2 do
-          local stack = keeps_first and keys:part(one.id, 1 + side) or NO_STACK
-          add_to_stack(by_kind[kind][side], stack, one.objects, one.bytes)
-        end
-      end
-    end
-    local lefts = take_left(classes:count())
-    if #order + #lefts > 0 then out:stamp() end
-    table.sort(order)
-    for _, kind in ipairs(order) do
-      local names = { allocs[math.floor(kind / #frees) + 1].name, frees[kind % #frees + 1].name }
-      out:write(('%s => %s\n'):format(names[1], names[2]))
-      report_side(names, 'alloc', by_kind[kind][1])
-      report_side(names, 'free', by_kind[kind][2])
-    end
-    for _, one in ipairs(lefts) do
-      local class = classes:part(one.id, 1)
-      for _, event in ipairs(allocs) do
-        if event.class == class then
-          print_sum({ start = event.name, what = 'left', bytes = one.bytes, objects = one.objects },
-            ('%s total alloc %d bytes on %d objects but not freed\n'):format(event.name, one.bytes, one.objects))
-        end
-      end
-    end
-    offer_sums()
-    keys:clear()
-    classes:clear()
-  end
+  -- Without stacks, the size is all that is needed of an allocation.
+  local keeps_first = check_stacks(settings, opt) or not size_field
+  local totals, printer = new_totals(#allocs * #frees, keeps_first), new_printer(out, session)
+  local pair, left = adders(totals, sizes)
   return (relation.run(settings.name, {
     keep = keeps_first,
     value = not keeps_first and size_field or nil,
     pair = pair,
     lost = left,
     left = left,
-    report = report,
+    report = function() report(totals, printer, out, allocs, frees) end,
   }, found, opt, out))
 end
 

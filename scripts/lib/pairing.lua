@@ -6,46 +6,47 @@ local tables = require 'lib.table'
 
 local pairing = {}
 
---- Returns the handlers of the profiler.
----@param settings DelaySettings
----@return table handlers
-function pairing.run(settings)
-  local opt, out, stages = settings.opt, settings.out, settings.events.stages
+local UNMATCHED, PAIR = { 'replaced', 'unstarted' }, { 'start', 'end', 'count' }
+
+--- Returns the counts of pairs by the classes of both events, of events that were not paired by class, and the first
+--- events in order, each with those that can follow it.
+local function new_counts(stages, cycle)
   local unpaired, counts, order = {}, {}, {}
-  for i = 1, opt.cycle and #stages or #stages - 1 do
+  for i = 1, cycle and #stages or #stages - 1 do
     local seconds = stages[i + 1] or stages[1]
     for _, first in ipairs(stages[i]) do
       unpaired[first.class], counts[first.class] = 0, {}
       order[#order + 1] = { first = first, seconds = seconds }
-      for _, second in ipairs(seconds) do
-        counts[first.class][second.class] = 0
-      end
+      for _, second in ipairs(seconds) do counts[first.class][second.class] = 0 end
     end
   end
+  return counts, unpaired, order
+end
 
-  local matcher
+--- Returns a function(stats) that prints the number of starts replaced by a later start with the same key, and of ends
+--- without a start.
+local function unmatched_printer(out)
   local reported = { replaced = 0, unstarted = 0 }
-
-  --- Prints the number of starts replaced by a later start with the same key, and of ends without a start.
-  local function report_unmatched()
-    local stats = matcher:stats()
+  tables.record('unmatched', UNMATCHED)
+  return function(stats)
     local replaced, unstarted = stats.replaced - reported.replaced, stats.unstarted - reported.unstarted
     reported = stats
     if replaced + unstarted == 0 then return end
     out:stamp(nil, ('%d replaced by a later one with the same key, %d ends without a start'):format(replaced,
       unstarted))
-    out:record('unmatched', { replaced = replaced, unstarted = unstarted }, { 'replaced', 'unstarted' }, '')
+    out:record('unmatched', { replaced = replaced, unstarted = unstarted }, UNMATCHED, '')
   end
+end
 
-  tables.record('unmatched', { 'replaced', 'unstarted' })
-  tables.record('pair', { 'start', 'end', 'count' })
-  local spec = tables.offered('pairs',
-    { { name = 'start' }, { name = 'end' }, { name = 'count', metric = 'counter' } })
-  local function report()
+--- Returns a function that prints the counts and starts new ones.
+local function counts_printer(out, counts, unpaired, order)
+  tables.record('pair', PAIR)
+  local spec = tables.offered('pairs', { { name = 'start' }, { name = 'end' }, { name = 'count', metric = 'counter' } })
+  return function()
     local text, rows = out.format == 'text', {}
     local function print_row(row)
       rows[#rows + 1] = row
-      if not text then return out:put_record('pair', row, { 'start', 'end', 'count' }) end
+      if not text then return out:put_record('pair', row, PAIR) end
       out:stamp_line(row['end'] and ('%s %s paired %d'):format(row.start, row['end'], row.count)
         or ('%s unpaired %d'):format(row.start, row.count))
     end
@@ -59,15 +60,22 @@ function pairing.run(settings)
       end
     end
     out:offer(spec, rows)
-    report_unmatched()
   end
+end
 
+--- Returns the handlers of the profiler.
+---@param settings DelaySettings
+---@return table handlers
+function pairing.run(settings)
+  local opt, out = settings.opt, settings.out
+  local counts, unpaired, order = new_counts(settings.events.stages, opt.cycle)
+  local print_unmatched, print_counts = unmatched_printer(out), counts_printer(out, counts, unpaired, order)
   local function left(p)
     unpaired[p.first_class] = unpaired[p.first_class] + 1
     local first = p.first_event
     if first then out:print_event(first) end
   end
-  local handlers
+  local handlers, matcher
   handlers, matcher = relation.run(settings.name, {
     keep = true,
     pair = function(p)
@@ -76,7 +84,10 @@ function pairing.run(settings)
     end,
     lost = left,
     left = left,
-    report = report,
+    report = function()
+      print_counts()
+      print_unmatched(matcher:stats())
+    end,
   }, settings.events, opt, out)
   return handlers
 end

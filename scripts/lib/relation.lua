@@ -139,39 +139,22 @@ end
 ---@return Feed matcher
 function relation.run(name, analysis, found, opt, out)
   opt = values.optional(opt)
-  local reported = {}
-  local matcher
-  local triggers = not analysis.pass and found.triggers or {}
+  local reported, config, matcher = {}, {}, nil
   local function report()
     analysis.report(out)
     report_losses(name, out, matcher:stats(), reported)
   end
-  matcher = pairs.new {
-    stages = found.stages,
-    others = found.others,
-    key = found.default_key,
-    cycle = opt.cycle,
-    keep = analysis.keep,
-    value = analysis.value,
-    has = found.has,
-    has_targets = found.has_targets,
-    handlers = found.handlers,
-    ends = found.ends,
-    details = analysis.details,
-    pair = analysis.pair,
-    pass = analysis.pass,
-    than = analysis.than,
-    lower = analysis.lower,
-    latencies = analysis.latencies,
-    rows = analysis.rows,
-    lost = analysis.lost,
-    left = analysis.left,
-    triggers = triggers,
-    triggered = #triggers > 0 and function(ev)
-      report()
-      out:print_event(ev)
-    end or nil,
-  }
+  for _, setting in ipairs(pairs.SETTINGS) do
+    config[setting] = analysis[setting]
+    if config[setting] == nil then config[setting] = found[setting] end
+  end
+  config.key, config.cycle = found.default_key, opt.cycle
+  config.triggers = not analysis.pass and found.triggers or {}
+  config.triggered = #config.triggers > 0 and function(ev)
+    report()
+    out:print_event(ev)
+  end or nil
+  matcher = pairs.new(config)
   local function stop()
     matcher:finish()
     report()

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Picture files: escaping, pages and atomic writes. A picture is one self-contained SVG or HTML file, which works with
 --- and without JavaScript.
-local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 local web = require 'lib.web.files'
@@ -33,7 +32,7 @@ end
 ---@return string? temporary its path
 local function create(path)
   local temporary = sys.is_replaceable(path) and path .. '.tmp' or nil
-  if temporary then libc.unlink(temporary) end -- of a run that was killed
+  if temporary then os.remove(temporary) end -- of a run that was killed
   local file, message
   if temporary then file, message = io.open(temporary, 'wx') else file, message = sys.create(path) end
   if not file then error(('cannot write %s'):format(message), 0) end

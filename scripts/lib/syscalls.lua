@@ -62,6 +62,60 @@ local function describe(ev, session)
   return ('%s: NR %d %s (%s)'):format(ENTER, ev.id, name, table.concat(args, ', '))
 end
 
+--- The times and errors of a run, by call, and by thread if so wanted.
+local function new_calls(session, by_thread, than)
+  return {
+    session = session, by_thread = by_thread, rows = intern.new(by_thread and 2 or 1, MAX_ROWS),
+    hists = hist.set(MAX_ROWS + 1, than), errors = array.new(MAX_ROWS + 1),
+    spec = tables.new('syscalls', columns(by_thread, than ~= nil)),
+  }
+end
+
+local function row_of(calls, id)
+  local found = calls.hists:get(id)
+  local stats, is_other = found:stats(), id == MAX_ROWS
+  local row = {
+    nr = is_other and -1 or calls.rows:part(id, calls.by_thread and 2 or 1),
+    calls = stats.count,
+    total_ns = stats.sum,
+    min_ns = stats.min,
+    avg_ns = math.floor(tonumber(stats.sum) / stats.count + 0.5),
+    max_ns = stats.max,
+    err = calls.errors[id],
+    than = stats.over,
+    latency_ns = found,
+  }
+  row.syscall = is_other and '(other)' or calls.session.syscall_name(row.nr)
+  if calls.by_thread then
+    row.thread = is_other and math.huge or calls.rows:part(id, 1)
+    row.comm = is_other and '' or calls.session.task_name(row.thread)
+  end
+  return row
+end
+
+local function before(a, b)
+  if a.thread ~= b.thread then return a.thread < b.thread end
+  if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
+  return a.nr < b.nr
+end
+
+--- Prints the table, and starts a new one.
+---@param only_over? boolean print it only if a call took too long
+local function report(calls, out, only_over)
+  local list, over, rows = {}, 0, calls.rows
+  for id = 0, rows:count() - 1 do list[id + 1] = row_of(calls, id) end
+  if rows:overflow() > 0 then list[#list + 1] = row_of(calls, MAX_ROWS) end
+  table.sort(list, before)
+  for i, row in ipairs(list) do
+    over = over + row.than
+    calls.errors[i - 1] = 0
+  end
+  calls.errors[MAX_ROWS] = 0
+  if not only_over or over > 0 then out:table(calls.spec, list) end
+  rows:clear()
+  calls.hists:clear()
+end
+
 --- Returns the handlers of the profiler. Its stages are raw_syscalls:sys_enter and raw_syscalls:sys_exit.
 ---@param settings DelaySettings
 ---@return table? handlers nil: see message
@@ -75,55 +129,12 @@ function syscalls.run(settings)
   table.insert(found.stages[2], pairs.task_end)
   if not session.per_thread and not found.key then found.default_key = 'common_pid' end
 
-  local by_thread, than = opt.perins, opt.only_than or opt.than
+  local than = opt.only_than or opt.than
+  local calls = new_calls(session, opt.perins, than)
   local longest, shortest = than or math.huge, opt.lower or -1
-  local rows = intern.new(by_thread and 2 or 1, MAX_ROWS)
-  local hists, errors = hist.set(MAX_ROWS + 1, than), array.new(MAX_ROWS + 1)
   local prints = than ~= nil or opt.lower ~= nil
   local pass = prints and session.gate() or nil
   local map = opt.heatmap and not pass and heat.new(opt.heatmap, latency.kinds(found.stages), session) or nil
-  local spec = tables.new('syscalls', columns(by_thread, than ~= nil))
-
-  local function row_of(id)
-    local stats = hists:get(id):stats()
-    local is_other = id == MAX_ROWS
-    local row = {
-      nr = is_other and -1 or rows:part(id, by_thread and 2 or 1),
-      calls = stats.count,
-      total_ns = stats.sum,
-      min_ns = stats.min,
-      avg_ns = math.floor(tonumber(stats.sum) / stats.count + 0.5),
-      max_ns = stats.max,
-      err = errors[id],
-      than = stats.over,
-      latency_ns = hists:get(id),
-    }
-    row.syscall = is_other and '(other)' or session.syscall_name(row.nr)
-    if by_thread then
-      row.thread = is_other and math.huge or rows:part(id, 1)
-      row.comm = is_other and '' or session.task_name(row.thread)
-    end
-    return row
-  end
-
-  local function report()
-    local list, over = {}, 0
-    for id = 0, rows:count() - 1 do list[id + 1] = row_of(id) end
-    if rows:overflow() > 0 then list[#list + 1] = row_of(MAX_ROWS) end
-    table.sort(list, function(a, b)
-      if a.thread ~= b.thread then return a.thread < b.thread end
-      if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
-      return a.nr < b.nr
-    end)
-    for i, row in ipairs(list) do
-      over = over + row.than
-      errors[i - 1] = 0
-    end
-    errors[MAX_ROWS] = 0
-    if not opt.only_than or over > 0 then out:table(spec, list) end
-    rows:clear()
-    hists:clear()
-  end
 
   local function pair(p, second)
     if map then map:add(p) end
@@ -135,12 +146,12 @@ function syscalls.run(settings)
     keep = prints and not pass,
     pass = pass,
     value = 'id',
-    rows = { by = by_thread and { 'key', 'value' } or { 'value' }, ids = rows, hists = hists, same = 'id',
-      any = NO_NUMBER, failed = ('ret < 0 && ret >= -%d'):format(MAX_ERRNO), failures = errors },
+    rows = { by = opt.perins and { 'key', 'value' } or { 'value' }, ids = calls.rows, hists = calls.hists, same = 'id',
+      any = NO_NUMBER, failed = ('ret < 0 && ret >= -%d'):format(MAX_ERRNO), failures = calls.errors },
     pair = (prints or map) and pair or nil,
     than = not map and than or nil,
     lower = not map and opt.lower or nil,
-    report = report,
+    report = function() report(calls, out, opt.only_than ~= nil) end,
     stop = map and function() map:write(out) end or nil,
   }, found, opt, out)
   if handlers then handlers.describe = function(ev) return describe(ev, session) end end

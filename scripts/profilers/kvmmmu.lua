@@ -109,6 +109,10 @@ generation; they count in the generation of the page event before them.]],
     { 'profscript kvmmmu -e kvm:kvm_page_fault', 'also print a line for each guest page fault' },
   },
   unsupported = { 'event' },
+  optional = {
+    ['kvmmmu:kvm_mmu_get_page'] = 'GET_PAGE, CREATED and LIVE are 0',
+    ['kvmmmu:kvm_mmu_prepare_zap_page'] = 'ZAP_PAGE is 0, and zapped pages stay LIVE',
+  },
   everywhere = true,
   options = {
     event = { help = 'events to print between the reports' },

@@ -44,6 +44,10 @@ wakeup is read as an event.
   },
   everywhere = true,
   unsupported = { 'event' },
+  optional = {
+    ['sched:sched_wakeup'] = 'sleeps last until the task runs, with the wait for a CPU; with -S or -D there are none',
+    ['sched:sched_wakeup_new'] = 'the first wait of each new task is missing',
+  },
   options = flamegraph.options {
     filter = { own = true, help = 'only tasks with these names; * and ? are wildcards', argument = 'NAMES' },
     call_graph = { help = 'record the stacks of the events that --than prints' },
@@ -82,6 +86,7 @@ wakeup is read as an event.
     function handlers.stop(time)
       if session.named_threads then tracked.count_current(time) end
       times.print(tracked.names())
+      if not session.supports 'sched:sched_wakeup' then tracked.missed.wakeups = 0 end -- none is expected
       unreported.warn(tracked.missed, out, 'task-state', 'the time before them is not counted',
         slept and 'these sleeps are not counted' or 'these sleeps are counted until the task ran')
       local dropped = tracked.dropped()

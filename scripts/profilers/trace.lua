@@ -14,7 +14,7 @@ return {
   },
 
   options = flamegraph.options {
-    overwrite = { type = 'flag', needs = { 'newest', 'whole_run' },
+    overwrite = { type = 'flag',
       help = 'ring buffers keep the newest events; print them at the end, or with -i after each interval' },
   },
 

@@ -16,7 +16,8 @@
 #
 # Exit status 124: timeout; 125: the guest died (in both cases the end of its console is on stderr); 126: no guest
 # can run here (stderr says why). Kernels are kept in build/guest/.
-# LAB_SHARED: a folder in which guests that see the same source tree share the archives of their root file systems.
+# LAB_SHARED: a folder for guests that see the same source tree. The first guest of a kernel boots, and its state is
+# kept there; it and all others start from that state.
 set -u
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 CACHE=$TOP/build/guest
@@ -140,34 +141,59 @@ make_root() {
 	(cd "$root" && find . | cpio -o -H newc --quiet -R 0:0) >"$1.new" && mv "$1.new" "$1"
 }
 
-# The kernel unpacks one archive after the other.
-make_initramfs() {
-	local shared
-	shared=${LAB_SHARED:-$tmp}/$(echo "$version $modules $nested" | md5sum | cut -c 1-16)
-	exec {lock}>"$shared.lock"
-	flock "$lock"
-	[ -e "$shared" ] || make_root "$shared"
-	exec {lock}>&-
-	mkdir "$tmp/own"
-	echo "$*" >"$tmp/own/command"
-	(cd "$tmp/own" && echo command | cpio -o -H newc --quiet -R 0:0) | cat "$shared" - >"$tmp/initramfs"
-}
-
 # One host thread for all virtual CPUs. With one thread each, the kernel sooner or later dies while it patches its
 # own code, which enabling a tracepoint does. With more than one CPU, every second nested guest hangs. On a busy host
-# the kernel's test of its timer may see too few interrupts.
-boot() {
-	local devices=() cpus=4
+# the kernel's test of its timer may see too few interrupts, and it measures a wrong frequency of its TSC, which is the
+# host's.
+# qemu SECONDS ARG...: the serial ports are the console, stdin and stdout of the command, and its exit status.
+qemu() {
+	local devices=() cpus=4 limit=$1 tsc
+	shift
+	tsc=$(dmesg 2>/dev/null | sed -n 's/.*tsc: .* \([0-9]*\)[.]\([0-9]*\) MHz.*/tsc_early_khz=\1\2/p' | tail -n 1)
 	[ -z "$nested" ] || cpus=1
 	[ -z "$serial" ] || devices=(-device virtio-serial -chardev "socket,id=port,path=$serial,server=on,wait=off"
 		-device virtserialport,chardev=port,name=org.profscript.0)
 	timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
 		-display none -name "guest=lab-$$,debug-threads=on" -machine q35,hpet=off,i8042=off \
 		-accel tcg,thread=single -cpu max -smp $cpus \
-		-m 1G -kernel "$CACHE/$version/boot/vmlinuz-$version" -initrd "$tmp/initramfs" \
-		-append 'console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr mitigations=off tsc=reliable no_timer_check' \
-		-serial "file:$tmp/console" -chardev stdio,id=out,signal=off -serial chardev:out \
-		-serial "file:$tmp/status" "${devices[@]}" </dev/null 2>"$tmp/qemu"
+		-m 1G -kernel "$CACHE/$version/boot/vmlinuz-$version" -initrd "$archive" \
+		-append 'console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr mitigations=off tsc=reliable no_timer_check'" $tsc" \
+		-serial "file:$tmp/console" -chardev stdio,id=out,signal=off -serial chardev:out -serial "file:$tmp/status" \
+		"${devices[@]}" "$@" 2>"$tmp/qemu"
+}
+
+# wait_ready PID: until the guest waits for its command; fails if QEMU ends before
+wait_ready() {
+	until grep -q ready "$tmp/status" 2>/dev/null; do
+		kill -0 "$1" 2>/dev/null || return
+		sleep 0.1
+	done
+}
+
+# Boots a guest until it waits for its command, and writes its state to $1.
+keep_state() {
+	local monitor
+	mkfifo "$tmp"/monitor.{in,out}
+	qemu "$limit" -chardev pipe,id=monitor,path="$tmp/monitor" -mon monitor </dev/null &
+	exec {monitor}<>"$tmp/monitor.in"
+	wait_ready $! || return
+	printf 'migrate "exec:cat >%s.new"\nquit\n' "$1" >&$monitor
+	wait $!
+	mv "$1.new" "$1"
+}
+
+# Boots a guest, or starts it from the state in which another one of this kernel waited for its command.
+boot() {
+	local from=() ready=(wait_ready $$)
+	if [ -n "${LAB_SHARED-}" ] && [ -z "$serial" ]; then
+		exec {lock}>"$archive.lock"
+		flock "$lock"
+		[ -e "$archive.state" ] || keep_state "$archive.state" || return
+		exec {lock}>&-
+		from=(-incoming "exec:cat '$archive.state'") ready=(true)
+	fi
+	# A port whose state is still to be restored loses what arrives: empty lines.
+	qemu "$limit" "${from[@]}" < <("${ready[@]}" && printf '%64s' | tr ' ' '\n' && echo "command $(echo "$*" | base64 -w 0)")
 }
 
 for program in qemu-system-x86_64 busybox cpio modprobe apt-get; do
@@ -178,10 +204,15 @@ exec {lock}>&-
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 root=$tmp/root
-make_initramfs "$@"
-boot
+archive=${LAB_SHARED:-$tmp}/$(echo "$version $modules $nested" | md5sum | cut -c 1-16)
+exec {lock}>"$archive.lock"
+flock "$lock"
+[ -e "$archive" ] || make_root "$archive"
+exec {lock}>&-
+boot "$@"
 status=$?
-read -r result <"$tmp/status" && exit "$result"
+result=$(sed -n 's/^status //p' "$tmp/status")
+[ -z "$result" ] || exit "$result"
 # The stack without the guessed frames: these lines show the reason.
 { cat "$tmp/qemu" && grep -v '  ? ' "$tmp/console" | tail -n 40; } >&2
 [ $status -eq $TIMED_OUT ] && exit $TIMED_OUT

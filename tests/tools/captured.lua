@@ -3,8 +3,8 @@
 -- all fields, and those of the sample. Each event is given twice, the second time with the attribute cpus=, so that
 -- perf samples it. Prints for each event how many were equal; how many differed only in what another CPU may change
 -- between the two, bits of common_flags and the state of a task that has exited; how many differed otherwise, with the
--- first differences; how many only perf had; and how many only the program: the kernel drops samples of perf while
--- other programs run.
+-- first differences; how many only perf had; how many only the program: the kernel drops samples of perf while other
+-- programs run; and how many only perf had before the first and after the last that both had.
 local MAX_SHOWN, LOOK = 5, 32
 local SAMPLE = { '_pid', '_tid', '_cpu', '_comm', '_period' }
 
@@ -15,7 +15,7 @@ local function text(value)
   return table.concat(parts, ' ')
 end
 
--- A parent that collects its child changes it from a zombie to dead, perhaps between the two.
+-- A parent that collects its child changes it from a zombie to dead, perhaps between the two; either may be first.
 local ZOMBIE, DEAD = 32, 16
 
 local function without_need(flags)
@@ -40,7 +40,8 @@ return {
       local result = 'equal'
       for i = 1, #of.names do
         if one[i] ~= other[i] then
-          local is_reaped = of.names[i] == 'prev_state' and one[i] == ZOMBIE and other[i] == DEAD
+          local is_reaped = of.names[i] == 'prev_state' and (one[i] == ZOMBIE and other[i] == DEAD
+            or one[i] == DEAD and other[i] == ZOMBIE)
           if not is_reaped and (of.names[i] ~= 'common_flags' or without_need(one[i]) ~= without_need(other[i])) then
             return 'different'
           end
@@ -64,7 +65,8 @@ return {
           local later, early = perf[perf.first + k], bpf[bpf.first + k]
           if later and relation(of, later, bpf[bpf.first]) ~= 'different' then
             drop(perf, k)
-            of.missing, result = of.missing + k, nil
+            local count = perf.has_begun and 'missing' or 'around'
+            of[count], result = of[count] + k, nil
             break
           elseif early and relation(of, perf[perf.first], early) ~= 'different' then
             drop(bpf, k)
@@ -81,12 +83,13 @@ return {
             end
           end
           of[result] = of[result] + 1
+          perf.has_begun = true
           drop(perf, 1)
           drop(bpf, 1)
         end
       end
       if at_end then
-        of.missing, of.more = of.missing + perf.n - perf.first + 1, of.more + bpf.n - bpf.first + 1
+        of.around, of.more = of.around + perf.n - perf.first + 1, of.more + bpf.n - bpf.first + 1
       end
     end
     for _, group in ipairs(opt.event) do
@@ -94,7 +97,7 @@ return {
         local of = lists[event.name]
         if not of then
           of = { name = event.name, perf = {}, bpf = {}, names = {}, equal = 0, flags = 0, different = 0, missing = 0,
-            more = 0, shown = 0 }
+            more = 0, around = 0, shown = 0 }
           for name in pairs(event.fields) do of.names[#of.names + 1] = name end
           table.sort(of.names)
           for _, name in ipairs(SAMPLE) do of.names[#of.names + 1] = name end
@@ -116,8 +119,8 @@ return {
     handlers.stop = function()
       for _, of in ipairs(order) do
         for cpu in pairs(of.perf) do compare(of, cpu, true) end
-        out:print(('%s: %d equal, %d differ in flags, %d differ, %d missing, %d more'):format(of.name, of.equal,
-          of.flags, of.different, of.missing, of.more))
+        out:print(('%s: %d equal, %d differ in flags, %d differ, %d missing, %d more, %d around'):format(of.name,
+          of.equal, of.flags, of.different, of.missing, of.more, of.around))
       end
     end
     return handlers

@@ -121,100 +121,132 @@ local function report_losses(settings, tree, consumer, reported)
   reported.calls, reported.events = calls, events
 end
 
---- Returns the handlers of the profiler.
----@param settings NestedSettings
----@param detail_settings? DetailSettings
----@return table handlers
-function nested.run(settings, detail_settings)
-  local opt, out, session = settings.opt, settings.out, settings.session
-  local functions, others, keyed = settings.events.functions, settings.events.others, settings.events.key ~= nil
-  local flat, kinds, names, kept = opt.impl == 'delay', {}, {}, {}
+--- Returns the kinds of calls, as in lib.latency, the names of the functions, and the events that details may show.
+local function listed(functions, others)
+  local kinds, names, kept = {}, {}, {}
   for i, pair in ipairs(functions) do
     kinds[i], names[i] = { start = pair[1].alias, stop = pair[2].alias }, pair[1].alias
     kept[2 * i - 1], kept[2 * i] = pair[1], pair[2]
   end
   for _, event in ipairs(others) do kept[#kept + 1] = event end
+  return kinds, names, kept
+end
 
-  local tree, consumer
+--- What is done with calls: they are counted in a table, drawn, exported and printed.
+---@class CallSinks
+---@field keeping table of keeper()
+---@field pass? function
+---@field table_? Latency
+---@field map? PairHeatmap
+---@field slice? function
+---@field than? number
+
+--- Returns the functions `ended` and `dropped` of a call tree, and what sets the time of a loss.
+---@param sinks CallSinks
+---@param number fun(key: any): integer
+local function consumers(sinks, number, with_details)
+  local keeping, pass, table_, map, slice = sinks.keeping, sinks.pass, sinks.table_, sinks.map, sinks.slice
+  local pair, longest, lost_at = { kind = 0, key = 0, ns = 0 }, sinks.than or math.huge, nil
+  local function ended(f, key, ns, first, last)
+    local id = number(key)
+    if slice then slice(f, id, last._time - ns, last._time) end
+    pair.kind, pair.key, pair.ns = f - 1, id, ns
+    pair.first_time, pair.second_time, pair.first_event = last._time - ns, last._time, first
+    if table_ then table_:add(pair) end
+    if map then map:add(pair) end
+    if ns > longest and (first or pass) then keeping.show(pair, last) end
+    if keeping.drop then keeping.drop(first) end
+  end
+  local function dropped(key, time, first)
+    pair.key, pair.first_time, pair.first_event = key, time, first
+    if lost_at and first then keeping.lose(pair, lost_at) end
+    keeping.drop(first)
+  end
+  return (table_ or sinks.than or map or slice) and ended or nil, with_details and dropped or nil,
+    function(time) lost_at = time end
+end
+
+--- Adds the handlers of the events to those of the profiler.
+---@param is_known fun(ev: Ev): boolean the event comes after the last loss
+local function add_events(handlers, settings, tree, keep, is_known)
+  for f, events in ipairs(settings.events.functions) do
+    local call_key = key_of(events[1], settings.opt, settings.session)
+    local return_key = key_of(events[2], settings.opt, settings.session)
+    handlers[events[1]] = function(ev)
+      local key = call_key(ev)
+      if key ~= nil and is_known(ev) then tree:enter(f, key, ev._time, keep(ev)) end
+    end
+    handlers[events[2]] = function(ev)
+      local key = return_key(ev)
+      if key ~= nil and is_known(ev) then tree:leave(f, key, ev._time, ev) end
+    end
+  end
+end
+
+--- Returns the handlers that report.
+---@param all { tree: CallTree, names: string[], consumer?: KeptEvents, table_?: Latency, map?: PairHeatmap }
+local function reporters(settings, all)
+  local opt, out, tree, reported = settings.opt, settings.out, all.tree, { calls = 0, events = 0 }
+  local function report()
+    if all.table_ then
+      all.table_:print(out)
+      all.table_:clear()
+    else
+      tree:print(out, all.names, opt.impl == 'call-delay')
+    end
+    tree:clear()
+    report_losses(settings, tree, all.consumer, reported)
+  end
+  local function stop()
+    if all.consumer then all.consumer:finish() end
+    report()
+    if all.map then all.map:write(out) end
+    if opt.verbose > 0 then
+      out:warn(('%s: %d calls still open; %d returns without a call'):format(settings.name, tree.open, tree.unstarted))
+    end
+  end
+  return report, stop
+end
+
+--- Returns the handlers of the profiler.
+---@param settings NestedSettings
+---@param detail_settings? DetailSettings
+---@return table handlers
+function nested.run(settings, detail_settings)
+  local opt, out, session, found = settings.opt, settings.out, settings.session, settings.events
+  local keyed, tree, consumer = found.key ~= nil, nil, nil
+  local kinds, names, kept = listed(found.functions, found.others)
   local pass = opt.than and session.gate() or nil
   local details = detail_settings and not pass and detail.new(detail_settings,
-    { out = out, session = session, verbose = opt.verbose > 0,
-      keyed_by_thread = not keyed and session.per_thread })
+    { out = out, session = session, verbose = opt.verbose > 0, keyed_by_thread = not keyed and session.per_thread })
   if details then
     consumer = kept_events.new { events = kept, details = details, key = opt.key,
       oldest = function() return tree:oldest() end }
   end
-  local keeping = keeper(settings, consumer, details or nil, pass)
-  local has_names = select(2, key_of(functions[1][1], opt, session))
-  local table_ = flat and new_table(settings, kinds,
-    has_names and function(id) return tree.keys:part(id, 1) end or nil)
-  local map = opt.heatmap and heat.new(opt.heatmap, kinds, session)
-  local pair, longest, lost_at = { kind = 0, key = 0, ns = 0 }, opt.than or math.huge, nil
-  local slice = session.slices { by = keyed and 'key' or session.per_thread and 'tid' or 'cpu', names = names,
-    nested = true, key_text = function(key) return tostring(has_names and tree.keys:part(key, 1) or key) end }
-  tree = calltree.new {
-    than = opt.than,
-    ended = (flat or opt.than or map or slice) and function(f, key, ns, first, last)
-      if slice then slice(f, has_names and tree.keys.id(key) or key, last._time - ns, last._time) end
-      pair.kind, pair.key, pair.ns = f - 1, has_names and tree.keys.id(key) or key, ns
-      pair.first_time, pair.second_time, pair.first_event = last._time - ns, last._time, first
-      if flat then table_:add(pair) end
-      if map then map:add(pair) end
-      if ns > longest and (first or pass) then keeping.show(pair, last) end
-      if keeping.drop then keeping.drop(first) end
-    end,
-    dropped = details and function(key, time, first)
-      pair.key, pair.first_time, pair.first_event = key, time, first
-      if lost_at and first then keeping.lose(pair, lost_at) end
-      keeping.drop(first)
-    end,
-  }
+  local has_names = select(2, key_of(found.functions[1][1], opt, session))
+  local function name_of(id) return tree.keys:part(id, 1) end
+  local table_ = opt.impl == 'delay' and new_table(settings, kinds, has_names and name_of or nil) or nil
+  local map = opt.heatmap and heat.new(opt.heatmap, kinds, session) or nil
+  local sinks = { keeping = keeper(settings, consumer, details or nil, pass), pass = pass, than = opt.than,
+    table_ = table_, map = map }
+  sinks.slice = session.slices { by = keyed and 'key' or session.per_thread and 'tid' or 'cpu', names = names,
+    nested = true, key_text = function(key) return tostring(has_names and name_of(key) or key) end }
+  local ended, dropped, set_loss = consumers(sinks, function(key) return has_names and tree.keys.id(key) or key end,
+    details)
+  tree = calltree.new { than = opt.than, ended = ended, dropped = dropped }
 
-  local reported = { calls = 0, events = 0 }
-  local function report()
-    if flat then
-      table_:print(out)
-      table_:clear()
-    else
-      tree:print(out, names, opt.impl == 'call-delay')
-    end
-    tree:clear()
-    report_losses(settings, tree, consumer, reported)
-  end
-
+  local report, stop = reporters(settings, { tree = tree, names = names, consumer = consumer, table_ = table_,
+    map = map })
   local loss_end = -math.huge
-  local handlers = {
-    consumer and kept_events.handler(consumer),
-    interval = report,
-    stop = function()
-      if consumer then consumer:finish() end
-      report()
-      if map then map:write(out) end
-      if opt.verbose > 0 then
-        out:warn(('%s: %d calls still open; %d returns without a call'):format(settings.name, tree.open,
-          tree.unstarted))
-      end
-    end,
-    lost = function(gap)
-      local instance = not keyed and (session.per_thread and gap.tid or not session.per_thread and gap.cpu)
-      lost_at = gap.from
-      tree:lose(instance or nil)
-      lost_at = nil
-      if not instance then loss_end = math.max(loss_end, gap.to) end
-    end,
-  }
-  for f, events in ipairs(functions) do
-    local call_key, return_key = key_of(events[1], opt, session), key_of(events[2], opt, session)
-    local keep = keeping.keep
-    handlers[events[1]] = function(ev)
-      local key = call_key(ev)
-      if key ~= nil and ev._time >= loss_end then tree:enter(f, key, ev._time, keep(ev)) end
-    end
-    handlers[events[2]] = function(ev)
-      local key = return_key(ev)
-      if key ~= nil and ev._time >= loss_end then tree:leave(f, key, ev._time, ev) end
-    end
+  local handlers = { consumer and kept_events.handler(consumer), interval = report, stop = stop }
+  function handlers.lost(gap)
+    local instance = not keyed and (session.per_thread and gap.tid or not session.per_thread and gap.cpu)
+    set_loss(gap.from)
+    tree:lose(instance or nil)
+    set_loss(nil)
+    if not instance then loss_end = math.max(loss_end, gap.to) end
   end
+  add_events(handlers, settings, tree, sinks.keeping.keep, function(ev) return ev._time >= loss_end end)
   return handlers
 end
 

@@ -52,13 +52,14 @@ local function open_events(self)
   local only = sched_switch.asleep(opt.interruptible, opt.uninterruptible)
   local function select(name, prefix, states)
     local event = session.event { name }
+    if not event then return end
     local filter = task_filter.all(states, names and names.text(prefix .. 'comm') or ours.filter(prefix .. 'pid'))
     if filter then event:set { filter = filter } end
     return event
   end
   local events, is_one = {}, not (only or names or ours.filter 'pid')
   events.wakes = select('sched:sched_wakeup', '')
-  if session.supports 'sched:sched_wakeup_new' then events.born = select('sched:sched_wakeup_new', '') end
+  events.born = select('sched:sched_wakeup_new', '')
   events.leaves = select('sched:sched_switch', 'prev_', only)
   if is_one then events.enters = events.leaves elseif not only then
     events.enters = select('sched:sched_switch', 'next_')
@@ -102,7 +103,7 @@ local function handlers_of(events, of)
     set_state(pid, ON_CPU, ev)
   end
   local handlers = {}
-  handlers[events.wakes] = function(ev)
+  local function wakes(ev)
     local pid = ev.pid
     if not is_ours(pid) then return end
     local state = current(pid)
@@ -111,6 +112,7 @@ local function handlers_of(events, of)
       set_state(pid, only_sleep and 0 or QUEUED, ev)
     end
   end
+  if events.wakes then handlers[events.wakes] = wakes end
   if events.born then
     handlers[events.born] = function(ev)
       of.born(ev)

@@ -18,7 +18,7 @@ function formats.names() return plugins.names 'export/formats' end
 ---@param name string
 ---@return ExportFormat
 function formats.get(name)
-  local format = require('lib.export.formats.' .. name)
+  local format = require(('lib.export.formats.%s'):format(name))
   format.name = name
   return format
 end

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # oncpu: programs that use a known time of a CPU, and CPUs that are never idle.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 states=$TOP/build/workloads/states
@@ -10,6 +11,7 @@ ms=1000000
 # task has a CPU for at least the CPU time it uses; the two clocks may differ by a millisecond.
 on=(taskset -c 0) soon=()
 chrt -f 1 true 2>/dev/null && on+=(chrt -f 1) soon=(-r 2)
+watch_tasks states
 "${on[@]}" "$PROFSCRIPT" oncpu -m 4096 "${soon[@]}" -i 100s --format csv -- "$states" run 300 sleep 100 >"$TMP/out" 2>"$TMP/err"
 all_reported 'the time' &&
 	rows 'the time' "c[\"comm\"] == \"states\" && c[\"cpu\"] == 0 && c[\"runtime_ns\"] >= 299 * $ms"
@@ -19,10 +21,6 @@ check 'on no other CPU' test "$(column cpu | sort -u)" = 0
 # the time from then on. What is hidden after the last switch that was seen is not told.
 # covered NAME: from the first table to the one before the last that has switches, by the times of the tables
 covered() {
-	if grep -q 'did not report' "$TMP/err"; then
-		skip "$1" "$(grep 'did not report' "$TMP/err")"
-		return
-	fi
 	awk -F, -v hidden="$(sed -n 's/^oncpu: \([0-9]*\) ms of CPU time are unknown due to lost events$/\1/p' "$TMP/err")" '
 		NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 		{
@@ -64,6 +62,7 @@ if chrt -f 7 true 2>/dev/null; then
 		for prio in 100-139 92; do
 			workload states pin 0 run 50
 			chrt -f -p 7 "$WORKLOAD"
+			watch_tasks states
 			# shellcheck disable=SC2086
 			trace_workload oncpu -m 4096 --prio $prio -i 100s --format csv ${where:+$where $WORKLOAD}
 			[ $prio = 92 ] || check "$where --prio: not of other priorities" test "$(column tid | grep -cx $WORKLOAD)" = 0
@@ -90,6 +89,7 @@ for args in '' --only-comm '-p MAIN' '-t MAIN'; do
 	done
 	wait_ready "${pids[0]}"
 	wait_ready "${pids[1]}"
+	watch_tasks "both$$"
 	echo >&"$go"
 	exec {go}>&-
 	wait $main
@@ -97,13 +97,9 @@ for args in '' --only-comm '-p MAIN' '-t MAIN'; do
 	kill -INT "${pids[@]}" 2>/dev/null # -p has ended with the program
 	wait "${pids[@]}"
 	pids=()
-	if [[ $args == *MAIN ]] && grep -q 'did not report' "$TMP/err" "$TMP/errs"; then
-		skip "both ways: $args" "$(grep -h 'did not report' "$TMP/err" "$TMP/errs")"
-		continue
-	fi
-	# What the kernel hides, it hides from both. Before taskset the task may run on other CPUs, whose idle task some
-	# kernels hide.
-	awk -F, -v comm="both$$" -v least="$(grep -q 'did not report' "$TMP/err" || echo 199e6)" '
+	all_reported "both ways: $args" "$TMP/err" "$TMP/errs" || continue
+	# Before taskset the task may run on other CPUs.
+	awk -F, -v comm="both$$" -v least=199e6 '
 		FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; file++; next }
 		$at["comm"] == comm && $at["cpu"] == 0 { ns[file] += $at["runtime_ns"]; runs[file] += $at["runs"]; rows[file]++ }
 		END {

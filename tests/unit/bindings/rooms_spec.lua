@@ -1,7 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
 local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf',
-  'bpf/gen', 'bindings/select', 'bindings/pairs', 'bindings/options', 'bpf/ways', 'bindings/run', 'bindings/command' }
+  'bpf/gen', 'bindings/select', 'bindings/pairs', 'bindings/options', 'bpf/ways', 'bindings/session',
+  'bindings/report', 'bindings/run', 'bindings/command' }
+-- Those of scripts/lib, and which of them may use FFI. Scripts of users reach the last one only.
+local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'followers', '' }
+local WITH_FFI = { ['scripts/lib/sql'] = true, ['scripts/lib/export'] = true, ['scripts/lib/export/formats'] = true,
+  ['scripts/lib/serve'] = true }
+local FFI_FILES = { ['scripts/lib/engines/symbolize.lua'] = true } -- the symbols of any program, for --symbols
+local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true } -- where scripts and users look for names
+local MAX_FILES = 30
 local C_FOLDERS = { 'os', 'process', 'clocks', 'formats', 'decode', 'symbols', 'stacks', 'relations', 'probes', 'bpf',
   'recording', 'wire', 'serve', 'push', 'live', 'pull', 'session', 'sql' }
 
@@ -47,6 +55,46 @@ describe('folders', function()
   it('of bindings/ and bpf/ do not use the scripts', function()
     for _, use in ipairs(grep("require *\\(?'[a-z_0-9.]*", 'bindings bpf')) do
       assert.falsy(use.match:match "'lib%.", ('%s: %s'):format(use.file, use.match))
+    end
+  end)
+
+  it('of scripts/lib use only those below them', function()
+    local at = places(LIB_ROOMS)
+    at.engines = at['']
+    local pipe = assert(io.popen 'cd scripts/lib && find * -type d')
+    for dir in pipe:lines() do assert(at[dir], dir .. ' has no place in the order') end
+    pipe:close()
+    for _, use in ipairs(grep("require *\\(?'lib\\.[a-z_0-9.]*", 'scripts/lib')) do
+      local from, to = use.file:match '^scripts/lib/?(.-)/?[^/]*$', use.match:match("'lib%.?(.*)%.") or ''
+      assert(at[to:gsub('%.', '/')] <= at[from], ('%s: %s'):format(use.file, use.match))
+    end
+  end)
+
+  it('of scripts/ use FFI only where it is said above', function()
+    for _, use in ipairs(grep("require *\\(?'ffi'", 'bindings scripts examples')) do
+      local folder = use.file:match '^(.*)/'
+      assert(folder:find '^bindings' or WITH_FFI[folder] or FFI_FILES[use.file], use.file)
+    end
+  end)
+
+  it('of profilers, commands and examples use what scripts of users can use', function()
+    for _, use in ipairs(grep("require *\\(?'[a-z_0-9.]*", 'scripts/profilers scripts/commands examples')) do
+      local name = use.match:match "'(.*)$"
+      assert(not name:find '^bindings' and not name:find '^bpf%.' and name ~= 'ffi', use.file)
+      assert(not name:find '^lib%.' or name:find '^lib%.[%w_]+$' or name:find '^lib%.engines%.', use.file)
+    end
+  end)
+
+  it('hold at most 30 files', function()
+    local n = {}
+    local pipe = assert(io.popen "find bindings bpf docs examples native runtime scripts -type f -name '[^.]*'")
+    for path in pipe:lines() do
+      local folder = path:match '^(.*)/'
+      n[folder] = (n[folder] or 0) + 1
+    end
+    pipe:close()
+    for folder, files in pairs(n) do
+      assert(files <= MAX_FILES or LARGE[folder], ('%s: %d files'):format(folder, files))
     end
   end)
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Everything that is added to a tree is in its folded stacks, in its sums by function and in its picture.
 local flametree = require 'lib.flamegraph_tree'
-local flamepicture = require 'lib.flamegraph_svg'
+local flamepicture = require 'lib.engines.flamegraph_svg'
 
 --- Adds a folded stack.
 local function add(tree, stack, value, settings)

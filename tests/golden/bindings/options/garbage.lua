@@ -18,7 +18,7 @@ local MODULES = {
   nearest = 'bindings/base/nearest.lua', registers = 'scripts/lib/registers.lua',
   relation = 'scripts/lib/relation.lua', ['engines.symbolize'] = 'scripts/lib/engines/symbolize.lua',
   table = 'bindings/base/table.lua', text = 'bindings/base/text.lua', units = 'bindings/base/units.lua',
-  usdt = 'bindings/select/usdt.lua', ['engines.x86store'] = 'scripts/lib/engines/x86store.lua',
+  ['engines.usdt'] = 'bindings/select/usdt.lua', ['engines.x86store'] = 'scripts/lib/engines/x86store.lua',
 }
 
 --- Names of the functions of a table or class that a file defines.
@@ -46,14 +46,13 @@ return {
     end
     local counts = session.count({})
     local things = {
-      { session, 'bindings/run/session_api.lua', 'api', dot = true },
       { out, 'bindings/print/output.lua', 'Output' },
       { hist.new(), 'bindings/base/hist.lua', 'Hist' },
       { hist.set(3), 'bindings/base/hist.lua', 'HistSet' },
       { new_intern(), 'bindings/base/intern.lua', 'Keys' },
       { objects.new(100), 'bindings/base/objects.lua', 'Objects' },
-      { session.slots(100), 'bindings/run/slots.lua', 'Slots' },
-      { counts, 'bindings/run/counts.lua', 'Counts' },
+      { session.slots(100), 'bindings/session/slots.lua', 'Slots' },
+      { counts, 'bindings/session/counts.lua', 'Counts' },
       { pairs_of.new { stages = opt.event, cycle = true }, 'bindings/pairs/matcher.lua', 'Feed' },
       { require('lib.detail').new({ before = 0, after = 0, hide = 0 }, { out = out, session = session }),
         'scripts/lib/detail.lua', 'Details' },
@@ -62,6 +61,10 @@ return {
     local owners = { table = 'tables' }
     for name, path in pairs(MODULES) do
       things[#things + 1] = { require('lib.' .. name), path, owners[name] or name:match '[^.]*$', dot = true }
+    end
+    for _, path in ipairs { 'run/session_api', 'session/expressions', 'session/kept', 'session/names',
+      'session/request', 'session/stacks', 'session/times' } do
+      things[#things + 1] = { session, ('bindings/%s.lua'):format(path), 'api', dot = true }
     end
     for _, thing in ipairs(things) do thing.names = names_in(opt.top .. '/' .. thing[2], thing[3], thing.dot) end
     local functions = { -- that take no self

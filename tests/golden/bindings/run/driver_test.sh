@@ -65,3 +65,9 @@ for value in 0 20ns 1000 20ms; do
 	"$PROFSCRIPT" syscalls --than $value --input "$DATA/nap.data" >/dev/null 2>"$TMP/err"
 	check "--than $value may be meant" test ! -s "$TMP/err"
 done
+
+# The numbers of raw_syscalls do not say whether a call is i386's.
+"$PROFSCRIPT" exec --input "$DATA/narrow.data" 'count(ev.id)' >/dev/null 2>"$TMP/err"
+expect_line 'calls of 32-bit programs' '^exec: the recording has 1 32-bit program: the numbers of its system calls are those of i386' "$TMP/err"
+"$PROFSCRIPT" exec --input "$DATA/syscalls.data" 'count(ev.id)' >/dev/null 2>"$TMP/err"
+check 'none of them' test ! -s "$TMP/err"

@@ -24,15 +24,21 @@ plan() {
 is() { check "$1" test "$(plan "$2" "${@:4}")" = "$3"; }
 is 'a route for each event' '[r["event"] for r in p["routes"]]' "['raw_syscalls:sys_enter', 'cpu-clock']" \
 	trace -e raw_syscalls:sys_enter,cpu-clock
-is 'perf: the way, and what was better' '[(r["way"], r["by"], r["why"][0]["way"]) for r in p["routes"]]' \
+is 'perf: the way, and what was better' '[(r["way"], r["by"], r["why"][-1]["way"]) for r in p["routes"]]' \
 	"[('sample', 'perf', 'capture')]" trace -e raw_syscalls:sys_enter --capture perf
 is 'what it costs the task' '[r["cost"] for r in p["routes"]]' '[557, None]' trace -e raw_syscalls:sys_enter,cpu-clock \
 	--capture perf
 for option in '--prio 0-99' '--sched-policy 1'; do
 	# shellcheck disable=SC2086 # two words
-	is "$option: the need and the reason" '[p["facts"]["run"]["needs"]["perf_samples"], p["routes"][0]["why"][0]["reason"]]' \
+	is "$option: the need and the reason" '[p["facts"]["run"]["needs"]["perf_samples"], p["routes"][0]["why"][-1]["reason"]]' \
 		"['${option% *}', '${option% *}']" trace -e raw_syscalls:sys_enter,cpu-clock $option
 done
+is 'what cannot be generated is a fact' 'list(p["facts"]["refusals"].values()) + [p["routes"][0]["way"]]' \
+	"['line 1: a key may be a fraction', 'capture']" exec -e raw_syscalls:sys_enter 'count(ev.id / 3)'
+if command -v setpriv >/dev/null && [ "$(id -u)" -eq 0 ]; then
+	setpriv --bounding-set=-bpf,-perfmon,-sys_admin "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --dry-run -v >"$TMP/out" 2>&1
+	expect_line 'without privileges' 'through perf: .*Operation not permitted \(needs root or CAP_BPF and' "$TMP/out"
+fi
 for args in 'exec -e raw_syscalls:sys_enter count()' 'trace -e raw_syscalls:sys_enter' syscalls 'syscalls --than 1ms'; do
 	# shellcheck disable=SC2086 # several words
 	for command in "$args --dry-run" "explain $args"; do "$PROFSCRIPT" $command --json; done >"$TMP/out"

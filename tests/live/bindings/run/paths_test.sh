@@ -3,6 +3,7 @@
 # --capture: every profiler prints the same about an exact workload, however its events arrive: as perf's samples, captured,
 # and as `auto` takes them. Others say why BPF programs cannot take their events. What programs count and pair is tested in
 # in_kernel_test.sh, and those of bpf/ways.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --capture bpf --duration 1ms >/dev/null 2>"$TMP/err" ||
@@ -34,7 +35,7 @@ shown() {
 # among which a line matches. Not if perf's samples about the tasks $watched are incomplete.
 watched=
 agree() {
-	local name=$1 hows=$2 columns=$3 regex=$4 how tracers=() missing=
+	local name=$1 hows=$2 columns=$3 regex=$4 how tracers=()
 	shift 4
 	seen+="$1 "
 	[ "$columns" = text ] || set -- "$@" --csv
@@ -48,17 +49,15 @@ agree() {
 		tracers+=($!)
 	done
 	for how in "${tracers[@]}"; do wait_ready "$how"; done
-	[ -z "$watched" ] || watch_samples $watched
+	[ -z "$watched" ] || watch_tasks $watched
 	go
-	[ -z "$watched" ] || ! samples_missing || missing='perf does not sample all events'
+	[ -z "$watched" ] || end_watch
 	kill -INT "${tracers[@]}" 2>/dev/null
 	wait "${tracers[@]}"
 	for how in $hows; do shown "$columns" "$TMP/$how" >"$TMP/$how.shown"; done
 	expect_line "$name" "$regex" "$TMP/perf.shown"
 	for how in ${hows#perf }; do
-		if [ -n "$missing" ] || grep -hE 'lost [1-9]' "$TMP/perf.err" "$TMP/$how.err" >"$TMP/lost"; then
-			skip "$name: $how" "${missing:-$(head -n 1 "$TMP/lost")}"
-		else
+		if all_reported "$name: $how" "$TMP/perf.err" "$TMP/$how.err"; then
 			check "$name: $how" diff "$TMP/perf.shown" "$TMP/$how.shown"
 			check "$name: $how: the same warnings" diff "$TMP/perf.err" "$TMP/$how.err"
 		fi
@@ -165,7 +164,7 @@ not 'is not a tracepoint' breakpoint 0xffffffff81000000
 not 'arguments of signal' signal
 not 'arguments of kmem' kmemprof -e kmem:kmalloc//stack/ -e kmem:kfree//stack/
 not 'arguments of kmem' kmemleak --alloc kmem:kmalloc --free kmem:kfree
-not 'a BPF program writes' task-state -C 0 -p $$
+not 'a BPF program writes' task-state -N 5 -p $$
 not 'the common_flags of sched:sched_wakeup' rundelay -p $$ --than 1s --detail --heatmap "$TMP/map"
 
 # Those that only count, one whose event has a string without a fixed size in some kernels, and those that need a disk, virtual machines or hardware counters.

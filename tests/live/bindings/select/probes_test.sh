@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Functions of a library that is not executable, with C++ names.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 cd "$TMP" || exit 1
 

@@ -70,6 +70,7 @@ check 'the same system calls' diff "$TMP/rows.perf" "$TMP/rows.bpf"
 
 # The waits of two tasks that wake each other 5000 times. perf may miss some switches.
 workload pingpong -c 0 5000
+watch_tasks 'p[io]ng'
 trace_workload rundelay --perins --capture=bpf --csv -v
 if all_reported 'rundelay: a wait for each wakeup'; then
 	n=$(figures comm start calls | awk '/^p[io]ng sched_wakeup / { n += $3 } END { print n }')

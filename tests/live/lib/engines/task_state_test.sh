@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # task-state --than: BPF programs add up the states, and send those that took too long with the events around them, as
 # perf would have reported them.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 "$PROFSCRIPT" task-state --than 1s --dry-run >"$TMP/out" 2>"$TMP/err" || skip_all "$(<"$TMP/err")"
@@ -43,6 +44,7 @@ agrees() {
 	peer=$!
 	wait_ready $peer
 	start task-state "$@" --capture bpf -m 4096 --csv -v
+	watch_tasks states
 	sleep 0.05 # what began before lasts longer than T for both
 	go
 	taskset -c 0 true # the program has left the CPU for the last time
@@ -50,10 +52,7 @@ agrees() {
 	wait $peer
 	stop
 	check "$name: in the kernel" grep -q 'added up in the kernel, by a BPF program; states over' "$TMP/err"
-	if grep -hE 'lost [1-9]|did not report' "$TMP/perf.err" "$TMP/err" >"$TMP/missing"; then
-		skip "$name" "$(head -n 1 "$TMP/missing")"
-		return
-	fi
+	all_reported "$name" "$TMP/perf.err" "$TMP/err" || return
 	waits "$TMP/perf" >"$TMP/want"
 	waits "$TMP/out" >"$TMP/got"
 	check "$name" diff "$TMP/want" "$TMP/got"

@@ -27,6 +27,10 @@ describe('needs', function()
     assert.equal('', of('prio', { options = { prio = { needs = {} } } }))
   end)
 
+  it('are known of an option that the run obeys, whoever declares it', function()
+    assert.equal('newest whole_run', of('overwrite', { options = { overwrite = { type = 'flag', help = 'h' } } }))
+  end)
+
   it('are the same for the options that a filter of samples evaluates', function()
     for _, name in ipairs { 'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max', 'exclude_pid',
       'sched_policy', 'prio' } do

@@ -53,7 +53,7 @@ end
 
 local CALL, SWITCH = 'raw_syscalls:sys_enter', 'sched:sched_switch'
 local CLOCK = { is_tracepoint = false, is_known = false, is_rare = true }
-local TAKEN = { 'count', 'pair', 'outliers' }
+local TAKEN = { 'count', 'pair', 'outliers', 'states' }
 
 describe('a plan', function()
   it('captures what nobody needs otherwise, and leaves the rest to perf', function()
@@ -89,10 +89,25 @@ describe('a plan', function()
     assert.equal('kept', made.routes[2].does)
   end)
 
+  it('says why a handler runs in Lua, and why nothing better was possible', function()
+    local made = plan({ prio = '0-99' }, { event(CALL, { handler = 'line 3 calls out:print_event()' }) })
+    assert.same({ { way = 'count', reason = 'line 3 calls out:print_event()', is_handler = true },
+      { way = 'capture', reason = '--prio' } }, made.routes[1].why)
+    assert.is_nil(route.refusal(made.routes[1], false))
+    assert.equal('--prio', route.refusal(made.routes[1], true))
+  end)
+
   it('knows other sources of events', function()
     assert.equal('recording', ways_of(plan({ input = 'x' }, { event(CALL) })))
     assert.equal('machine', ways_of(plan({}, { event(CALL, { machine = '1.2.3.4' }) })))
     assert.equal('perf_count', ways_of(plan({}, { event(CALL, { is_counted = true }) })))
+  end)
+
+  it('leaves events that are not opened', function()
+    local made = plan({}, { event(CALL, { is_derived = true }), event(SWITCH) })
+    assert.equal('sample, capture all', ways_of(made))
+    assert.same({}, made.routes[1].why)
+    assert.is_nil((planner.why_perf(made)))
   end)
 
   it('is the same for the same facts', function()
@@ -110,8 +125,6 @@ describe('an option', function()
     { 'interval', 5e7, 'capture all', 'capture all', 'the interval is less than 100 ms' },
     { 'verbose', 2, 'capture all', 'capture all', '-vv prints them' },
     { 'serve', '9', 'capture all', 'TAKEN' },
-    { 'filter', 'x', 'capture all', 'TAKEN' },
-    { 'cgroups', { 'x' }, 'capture all', 'TAKEN' },
     { 'duration', 1, 'capture all', 'TAKEN' },
   }
   for _, name in ipairs { 'freq', 'period', 'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max',
@@ -137,6 +150,21 @@ describe('an option', function()
       end)
     end
   end
+
+  it('that selects events or tasks is understood by all but states', function()
+    for _, name in ipairs { 'filter', 'cgroups' } do
+      for _, way in ipairs(TAKEN) do
+        local list = { event(CALL) }
+        assert.equal(way == 'states' and 'capture all' or way, ways_of(plan({ [name] = { 'x' } }, list,
+          { offer(way, list) })))
+      end
+    end
+  end)
+
+  it('-C leaves sums of states to programs', function()
+    local list = { event(SWITCH) }
+    assert.equal('states', ways_of(plan({ cpus = '0-1' }, list, { offer('states', list) })))
+  end)
 
   it('that counts events of the analysis leaves those to programs that a gate does not pass on', function()
     for _, name in ipairs { 'exit_n', 'export', 'watch', 'overwrite' } do

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- The messages about lost events, and when they are printed.
 local ffi = require 'ffi'
-local loss = require 'bindings.run.loss'
+local loss = require 'bindings.report.loss'
 
 --- The warnings after losses { time in s, n, cpu }.
 local function warnings(opt, losses, at_end)
