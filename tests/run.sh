@@ -6,8 +6,8 @@
 # if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. A skipped test that tests/skips
 # does not list is a failure. At the end come the slowest programs, with their time and their CPUs' time, the total time,
 # and the sum. The exit status is 1 if anything failed.
-# Guests, unit and golden tests run in parallel, and so do live tests with the line "# Runs beside others.". All other
-# live tests run alone. The order of the output is always the same.
+# Guests, unit and golden tests run in parallel, and so do live tests, except those with the line "# Runs alone.".
+# The order of the output is always the same.
 # TEST_TIMEOUT: seconds per program (240; a guest 460).
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -169,10 +169,10 @@ run_all $(($(nproc) + 1)) # guests sleep now and then
 unset LAB_SHARED
 
 mapfile -t live < <(find tests/live -name '*_test.sh' | LC_ALL=C sort | grep -vFxf <(printf '%s\n' "${compiling[@]}"))
-mapfile -t files < <(grep -l '^# Runs beside others[.]$' "${live[@]}")
+mapfile -t files < <(grep -L '^# Runs alone[.]$' "${live[@]}")
 add_live 240 "${files[@]}"
 run_all "$(nproc)"
-mapfile -t files < <(grep -L '^# Runs beside others[.]$' "${live[@]}")
+mapfile -t files < <(grep -l '^# Runs alone[.]$' "${live[@]}")
 add_live 240 "${files[@]}"
 run_all 1
 

@@ -144,9 +144,8 @@ end
 ---@param base? number ns to subtract before the result loses precision
 ---@return number ns
 function sys.now(base)
-  local now = ffi.new 'int64_t[2]'
-  libc.clock_gettime(libc.CLOCK_MONOTONIC, now)
-  return tonumber(now[0]) * 1e9 - (base or 0) + tonumber(now[1])
+  local now = ffi.C.clock_monotonic()
+  return tonumber(now / 1000000000ULL) * 1e9 - (base or 0) + tonumber(now % 1000000000ULL)
 end
 
 --- Returns the wall time.

@@ -6,7 +6,6 @@ local btf = require 'bindings.bpf.btf'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local libbpf = require 'bindings.bpf.libbpf'
 local nearest = require 'bindings.base.nearest'
 local Object = require 'bindings.bpf.object'
 local perf_events = require 'bindings.view.perf_events'
@@ -20,7 +19,6 @@ local bpf = {}
 
 local BPF_OUTPUT = perf_events.find 'bpf-output'
 local RINGBUF = C.BPF_MAP_TYPE_RINGBUF
-local MARKS = 8 -- in an element of an array
 
 --- Describes the programs of a script in one line, for --dry-run.
 ---@param program Bpf
@@ -30,23 +28,18 @@ function bpf.describe(program)
   for _, name in ipairs(nearest.keys(object.programs)) do
     parts[#parts + 1] = ('%s (%s)'):format(name, object:section(name))
   end
-  return ('%s: %s%s'):format(object.name, table.concat(parts, ', '),
-    program._has_targets and '; about the target threads only' or '')
+  return ('%s: %s'):format(object.name, table.concat(parts, ', '))
 end
 
-local PARAMETERS = { source = 'string', file = 'string', built_in = 'string', constants = 'table', entries = 'table',
-  name = 'string', targets = 'boolean' }
+local PARAMETERS = { source = 'string', file = 'string', constants = 'table', entries = 'table', name = 'string' }
 
---- The parameter table of session.bpf, with one of source, file and built_in.
+--- The parameter table of session.bpf, with one of source and file.
 ---@class BpfParameters
 ---@field source? string C source, compiled by clang and cached in ~/.cache/profscript
 ---@field file? string a C or object file, relative to the script
----@field built_in? string one of the programs of profscript, such as 'oncpu'
 ---@field constants? table<string, any> values of `const volatile` variables
 ---@field entries? table<string, integer> maximum numbers of entries of maps
 ---@field name? string name in messages
----@field targets? boolean it counts target threads: the session marks them in its mapped array `marks`, a byte for each
---- thread id, and sets its variable `begun` to the time at which the events start, in ns of bpf_ktime_get_ns()
 
 --- A script's BPF object. The types of keys, values, variables and record fields follow BTF: integers are numbers, char
 --- arrays are strings, structs are tables, arrays are tables indexed from 0, per-CPU values are tables indexed by CPU.
@@ -57,7 +50,6 @@ local PARAMETERS = { source = 'string', file = 'string', built_in = 'string', co
 ---@class Bpf
 ---@field package _owner Instance
 ---@field package _object BpfObject
----@field package _has_targets? boolean
 local Bpf = {}
 Bpf.__index = Bpf
 
@@ -76,9 +68,7 @@ local function check(params)
       refuse('session.bpf: %s is a %s, not a %s', name, type(value), expected)
     end
   end
-  if (params.source and 1 or 0) + (params.file and 1 or 0) + (params.built_in and 1 or 0) ~= 1 then
-    refuse 'session.bpf requires one of source, file and built_in'
-  end
+  if (params.source ~= nil) == (params.file ~= nil) then refuse 'session.bpf requires one of source and file' end
 end
 
 --- Returns the line at which a text starts in a script; 1 if it is not found.
@@ -91,11 +81,6 @@ end
 
 --- Compiles the source if necessary, and opens the object file.
 local function open(params, script)
-  if params.built_in then
-    local bytes, message = libbpf.built_in(params.built_in)
-    if not bytes then failure.unavailable('session.bpf: %s', message) end
-    return Object.open(params.name or params.built_in, bytes)
-  end
   local folder = script:match '^(.*)/[^/]*$' or '.'
   local place = { name = script:match '[^/]*$', folder = folder, first = 1, include = folder }
   local name, text = params.name or place.name, params.source
@@ -140,17 +125,11 @@ function bpf.load(owner, params)
   local object, run = open(params, owner.script.path), owner.run
   object:set_constants(params.constants or {})
   object:set_entries(params.entries or {})
-  if params.targets then object:set_entries { marks = sys.PIDS_MAX / MARKS } end
-  local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object),
-    _has_targets = params.targets }, Bpf)
+  local self = setmetatable({ _owner = owner, _object = object, _record_types = take_record_types(object) },
+    Bpf)
   object:load()
   run:add_program(self)
-  local program = public(self)
-  if params.targets then
-    run:mark_threads(bpf_map.memory(self:map 'marks'), program,
-      ffi.cast('uint64_t *', (object:variable('begun', { '.bss' }))))
-  end
-  return program
+  return public(self)
 end
 
 --- Attaches a program; without a name, all programs whose SEC() names a target.

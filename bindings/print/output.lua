@@ -21,6 +21,7 @@ local output = { safe = text.safe }
 
 local STDOUT, STDERR = 1, 2
 local FLUSH_SIZE = 65536
+local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact as a double
 local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 
 --- The output of a run: the only way to stdout, so that -o, --format json and --format csv work. Control characters
@@ -273,12 +274,14 @@ local function json_list(list)
   return '[' .. table.concat(parts, ',') .. ']'
 end
 
---- Encodes a value as JSON. 64-bit integers keep all digits. Infinities and NaN become null.
+--- Encodes a value as JSON. 64-bit integers beyond 2^53 are strings: most readers of JSON round numbers to a double.
+--- Infinities and NaN become null.
 function json_value(value)
   local kind = type(value)
   if kind == 'string' then return text.json(value) end
   if kind == 'number' then return math.abs(value) < math.huge and units.number(value) or 'null' end
-  if kind == 'cdata' and tonumber(value) then return units.number(value) end
+  local rounded = kind == 'cdata' and tonumber(value)
+  if rounded then return math.abs(rounded) <= MAX_EXACT and units.number(value) or '"' .. units.number(value) .. '"' end
   if kind == 'boolean' then return tostring(value) end
   if kind == 'table' then return json_list(value) end
   return kind == 'nil' and 'null' or text.json(tostring(value))
@@ -294,6 +297,7 @@ local function plain_value(value)
     return table.concat(parts, ';')
   end
   if type(value) == 'string' then return text.safe(value) end
+  if type(value) == 'cdata' and tonumber(value) then return units.number(value) end
   local s = json_value(value)
   return s == 'null' and '' or s
 end

@@ -269,8 +269,11 @@ function facts.collect(run, list, offers, checked)
     shows_flags = function() return shows_flags(run, checked) end,
     reads_flags = function() return shows_flags(run, checked, true) end,
   })
-  known.kernel = lazily({ release = computed.release() },
-    { bpf = refuses_bpf, foreign_pids = function() return run.in_kernel:has_foreign_pids() end })
+  known.kernel = lazily({ release = computed.release(), arch = ffi.arch }, {
+    btf = function() return sys.stat '/sys/kernel/btf/vmlinux' ~= nil end,
+    bpf = refuses_bpf,
+    foreign_pids = function() return run.in_kernel:has_foreign_pids() end,
+  })
   for i, event in ipairs(list) do known.events[i], index_of[event] = of_event(run, event, checked), i end
   for i, offer in ipairs(offers) do known.offers[i] = of_offer(run, offer, index_of, checked) end
   if checked and not planner.refuses_programs(known) then known.kernel.shares = measure(run) end

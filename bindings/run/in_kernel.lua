@@ -209,6 +209,7 @@ function InKernel:spec(event, gate, filters, everywhere)
     is_exit = event.is_exit,
     options = { foreign_pids = self:has_foreign_pids() },
     calls = self.calls,
+    verb = gate == self.switch and self._verb or ways.capture.verb,
   }
 end
 
@@ -219,6 +220,7 @@ end
 function InKernel:probe(event, body)
   local loaded = probe.load(self:spec(event, self.switch, self:filters(event)), body)
   table.insert(self._loading, loaded)
+  if event.route then route.write(event.route, { program = loaded.name }) end
   return loaded
 end
 
@@ -226,7 +228,7 @@ end
 ---@param offer Offer
 ---@return string? reason
 function InKernel:_load(offer)
-  self._loading = {}
+  self._loading, self._verb = {}, ways[offer.way].verb
   local links, reason = asm.attempt(function()
     self.switch = self.switch
       or switch.new(self.run.opt.cpus and cpu_list.numbers(self.run.opt.cpus), self.run.interval > 0 and 2 or 1)

@@ -37,11 +37,11 @@ local EVENT = { 'name', 'attrs', 'gate', 'machine', 'is_tracepoint', 'of_source'
   'has_user_filter', 'is_call', 'is_known', 'is_exact', 'is_exact_other', 'handler',
   'guards' }
 local ROUTE = { 'event', 'way', 'by' }
-local MORE = { 'does', 'sent', 'kept', 'level' }
+local MORE = { 'program', 'does', 'sent', 'kept', 'level' }
 local SHARE = { 'tracepoint', 'ours', 'others' }
 
 local function of_kernel(kernel)
-  local members = fields(kernel, { 'release', 'bpf', 'foreign_pids' })
+  local members = fields(kernel, { 'release', 'arch', 'btf', 'bpf', 'foreign_pids' })
   local shares, measured = kernel.shares, 'null'
   if shares then
     measured = object { { 'ms', json(shares.ms) },

@@ -53,13 +53,31 @@ local function test(event, i)
   return table.concat(terms, ' or '), ('local p = cast(payload_%d, e.raw)\n'):format(i)
 end
 
+--- Warns if threads are looked for by fields, which have the machine's thread ids, but were named by those of this
+--- process's pid namespace. The kernel translates only what it records of an event itself.
+local function check_namespace(run)
+  if not sys.has_foreign_pids() then return end
+  for _, event in ipairs(run.events.list) do
+    for _, name in ipairs(event.owner.script.profiler.everywhere and not event.machine and FIELDS or {}) do
+      if event.fields[name] then
+        run.out:warn(("%s: %s of %s is a thread id of the machine, not of this pid namespace, so the threads of -p, "
+          .. "-t or the workload are not found; trace from the machine's namespace, or all threads"):format(run.name,
+          name, event.name))
+        return
+      end
+    end
+  end
+end
+
 --- Returns the branches that drop events about other threads; nil if there is nothing to filter.
 ---@param run Run
 ---@return Branch[]? branches
 ---@return fun(tids: integer[])? begin must be called with the named threads after the session has started
 function target_filter.branches(run)
   local opt = run.opt
-  if run.is_recorded or not attach.names_threads(opt, run.workload) or not mark(run) then return end
+  if run.is_recorded or not attach.names_threads(opt, run.workload) then return end
+  check_namespace(run)
+  if not mark(run) then return end
   local set = ffi.new('uint8_t[?]', sys.PIDS_MAX)
   local function has(tid) return tid > 0 and tid < sys.PIDS_MAX and set[tid] ~= 0 end
   local branches = {}

@@ -8,6 +8,7 @@ local failure = require 'bindings.base.failure'
 local go_program = require 'bindings.base.go_program'
 local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
+local processes = require 'bindings.select.processes'
 local sys = require 'bindings.base.sys'
 local usdt = require 'bindings.select.usdt'
 
@@ -137,10 +138,28 @@ local function kernel_places(what, parsed, args, returns)
   return { { name = name or func, symbol = func, offset = offset, semaphore = 0, text = text, args = args } }
 end
 
+--- Returns the path of a binary. A path or a library of a process with another root, such as in a container, is the
+--- one that the process sees.
+---@param opt table
+---@param word string
+local function find_binary(opt, word)
+  local here = sys.stat '/proc/self/ns/mnt'
+  for _, pid in ipairs(opt.pids and not opt.input and processes.pids(opt.pids) or {}) do
+    local there = sys.stat(('/proc/%d/ns/mnt'):format(pid))
+    if here and there and there.inode ~= here.inode then
+      local maps = sys.read(('/proc/%d/maps'):format(pid)) or ''
+      local path = word:find '^/' and word or maps:match(('(/[^\n]*/%s)\n'):format((word:gsub('%p', '%%%0'))))
+      path = path and ('/proc/%d/root%s'):format(pid, path)
+      if path and sys.stat(path) then return usdt.find_binary(path) end
+    end
+  end
+  return usdt.find_binary(word)
+end
+
 ---@return ProbePlace[]
-local function user_places(what, parsed, args, returns)
+local function user_places(opt, what, parsed, args, returns)
   local err = ffi.new 'struct error'
-  local path = usdt.find_binary(parsed.path)
+  local path = find_binary(opt, parsed.path)
   local file = C.elf_file_open(path, err)
   if file == nil then failure.raise('%s: %s', what, ffi.string(err.text)) end
   ffi.gc(file, C.elf_file_free)
@@ -163,11 +182,11 @@ local function user_places(what, parsed, args, returns)
 end
 
 ---@return ProbePlace[]
-local function usdt_places(what, parsed, formats, warn)
+local function usdt_places(opt, what, parsed, formats, warn)
   local places, warned = {}, {}
   local provider, name = parsed.name:match '^([^:]+):(.+)$'
   local wanted = { provider = provider, name = name or parsed.name }
-  for i, site in ipairs(usdt.select(usdt.find_binary(parsed.path), wanted)) do
+  for i, site in ipairs(usdt.select(find_binary(opt, parsed.path), wanted)) do
     local args, skipped = usdt.fetch_args(site, formats)
     for _, line in ipairs(skipped) do
       if warn and not warned[line] then warn(('%s: %s: skipped'):format(what, line)) end
@@ -241,9 +260,9 @@ function probes.requests(events, parsed)
   local args = blank_separated(parsed.args or '')
   local places
   if parsed.system == 'usdt' then
-    places = usdt_places(what, parsed, args, events.context.warn)
+    places = usdt_places(events.opt, what, parsed, args, events.context.warn)
   elseif kind.pmu == 'uprobe' then
-    places = user_places(what, parsed, args, kind.returns)
+    places = user_places(events.opt, what, parsed, args, kind.returns)
   else
     places = kernel_places(what, parsed, args, kind.returns)
   end

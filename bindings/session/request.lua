@@ -2,6 +2,7 @@
 --- What a script asks for in start(): events, counts, settings.
 local bit = require 'bit'
 local check = require 'bindings.base.check'
+local cpu_times = require 'bpf.ways.cpu_times'
 local counts = require 'bindings.session.counts'
 local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
@@ -126,6 +127,13 @@ function request.counts(api, of)
     check_start 'session.tally'
     check.is(settings, 'table', 'session.tally takes a table')
     return tally.new(instance, settings)
+  end
+
+  --- Adds up how long tasks run on each CPU, in the kernel if possible. Only valid in start().
+  ---@param settings CpuTimesSettings
+  function api.cpu_times(settings)
+    check_start 'session.cpu_times'
+    cpu_times.new(instance, settings)
   end
 
   --- Adds up how long tasks are in their states, in the kernel if possible. Only valid in start().

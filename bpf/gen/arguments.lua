@@ -9,7 +9,7 @@ local asm = require 'bpf.gen.asm'
 local computed = require 'bpf.gen.computed'
 local source = require 'bpf.gen.source'
 local system_calls = require 'bpf.gen.system_calls'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT = asm.CONTEXT
 local IDLE = ffi.cast('const uint64_t *', 'swapper')[0]

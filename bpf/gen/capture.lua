@@ -15,7 +15,7 @@ local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bpf.gen.program'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 local trace_flags = require 'bindings.view.trace_flags'
 local views = require 'bindings.view.views'
 
@@ -101,7 +101,8 @@ function capture.rings(pages, watermark, overwrite)
     asm.refuse('rings for %d possible CPUs would need %d MiB', nr_cpus, math.ceil(all / 2 ^ 20))
   end
   return setmetatable({
-    map = program.shared_array(each, nr_cpus), bell = program.bell(), size = size, nr_cpus = nr_cpus, events = 0,
+    map = program.shared_array(each, nr_cpus, 'rings'), bell = program.bell 'bell', size = size,
+    nr_cpus = nr_cpus, events = 0,
     overwrite = overwrite or false,
     watermark = math.max(math.min(math.floor(size * watermark / 100), size - 2 * C.CAPTURE_MARGIN), 1),
   }, Rings)

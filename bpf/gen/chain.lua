@@ -44,7 +44,7 @@ end
 ---@return Chains
 function chain.new()
   if sys.read '/proc/sys/net/core/bpf_jit_enable':match '^0' then asm.refuse 'the kernel interprets BPF programs' end
-  return setmetatable({ memory = program.memory(2 * chain.MAX_SIZE + OWN_FRAMES * WORD, LEVELS) }, Chains)
+  return setmetatable({ memory = program.memory(2 * chain.MAX_SIZE + OWN_FRAMES * WORD, LEVELS, 'stacks') }, Chains)
 end
 
 --- Generates code that makes r9 + 0 the first word of the chain, and leaves its bytes so far in r0. Uses r1 to r5.

@@ -5,11 +5,11 @@
 ---
 --- The value of a subexpression is a table:
 ---   kind 'num'  an integer, see value.lua: a constant, or in r0
----   kind 'ptr'  an array or string of the event, see memory.lua
+---   kind 'ptr'  an array or string of the event, see arrays.lua
 ---   kind 'str'  another string: `literal`, or the name of the task
 --- r1 to r5 hold nothing beyond one operation. Values that must survive are kept in r7 to r9, then on the stack.
 local asm = require 'bpf.gen.asm'
-local memory = require 'bpf.gen.memory'
+local memory = require 'bpf.gen.arrays'
 local operators = require 'bpf.gen.operators'
 local parse = require 'bindings.expr.parse'
 local strings = require 'bpf.gen.strings'

@@ -3,7 +3,7 @@
 local asm = require 'bpf.gen.asm'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT, SCRATCH = asm.CONTEXT, 5
 local computed = {}

@@ -52,7 +52,7 @@ KernelJoin.__index = KernelJoin
 function joins.new(settings)
   return setmetatable({
     expires = settings.expires, has_value = settings.has_value, nr_cpus = settings.nr_cpus,
-    starts = starts.new(settings.direct), counters = program.mapped(settings.nr_cpus * LINE), seen = {},
+    starts = starts.new(settings.direct), counters = program.mapped(settings.nr_cpus * LINE, 'join_counts'), seen = {},
   }, KernelJoin)
 end
 
@@ -98,7 +98,8 @@ JoinProgram.__index = JoinProgram
 ---@param nr_cpus integer
 ---@return JoinProgram
 function joins.program(nr_cpus)
-  return setmetatable({ parts = {}, nr_cpus = nr_cpus, counters = program.mapped(nr_cpus * LINE) }, JoinProgram)
+  local counters = program.mapped(nr_cpus * LINE, 'join_events')
+  return setmetatable({ parts = {}, nr_cpus = nr_cpus, counters = counters }, JoinProgram)
 end
 
 --- Returns a field for a result of a finish().

@@ -7,7 +7,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local compile = require 'bpf.gen.compile'
 local kernel_sums = require 'bpf.gen.sums'
-local outliers = require 'bpf.gen.outliers'
+local outliers = require 'bpf.gen.sent_pairs'
 local program = require 'bpf.gen.program'
 local starts = require 'bpf.gen.starts'
 
@@ -86,7 +86,7 @@ end
 --- Makes a table of the kinds of pairs: a byte for each rule and each tag of a start. The kernel's verifier follows one
 --- path for all of them, where jumps would make it follow one for each.
 local function make_kinds(plan)
-  local kinds = program.mapped(#plan.rules * (MOST_TAGS + 1))
+  local kinds = program.mapped(#plan.rules * (MOST_TAGS + 1), 'pair_kinds')
   ffi.fill(kinds.bytes, kinds.size, NO_KIND)
   for i, rule in ipairs(plan.rules) do
     for _, first in ipairs(rule.finds and plan.rules or {}) do
@@ -108,8 +108,8 @@ function kernel_pairs.new(plan, nr_cpus)
   if kinds >= NO_KIND then asm.refuse('there are more than %d kinds of pairs', NO_KIND) end
   self.kinds, self.nr_kinds = make_kinds(plan), kinds
   self.starts = starts.new(plan.direct, plan.outliers and outliers.more(plan.outliers))
-  self.counters = program.mapped(nr_cpus * #plan.rules * COUNTERS_SIZE)
-  self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS))
+  self.counters = program.mapped(nr_cpus * #plan.rules * COUNTERS_SIZE, 'pair_counts')
+  self.running = program.mapped(8 * math.min(nr_cpus, MAX_CPUS), 'pair_running')
   if plan.rows then
     local has_kinds, buckets = plan.rows.kinds ~= nil, plan.rows.buckets
     local is_small = #plan.rows.by == 1 and not has_kinds and (not buckets or kernel_sums.fits(SMALL_ROWS + 1, nr_cpus))

@@ -8,7 +8,7 @@ local compile = require 'bpf.gen.compile'
 local computed = require 'bpf.gen.computed'
 local program = require 'bpf.gen.program'
 local system_calls = require 'bpf.gen.system_calls'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local probe = {}
 
@@ -31,6 +31,7 @@ end
 ---@field is_exit? boolean the event stands for perf's report of the exit of a task
 ---@field options? SourceOptions
 ---@field calls SystemCalls
+---@field verb string what the program does with the event, in its name: 'count'
 
 --- What the body of a program can use.
 ---@class ProbePlaces
@@ -82,6 +83,13 @@ function probe.is_alone(event)
   return system_calls.is_one(event) or computed.release() >= NO_RECURSION
 end
 
+--- Returns the name of an event's program: `count_switch`.
+---@param spec ProbeSpec
+---@return string
+function probe.name(spec)
+  return spec.verb .. '_' .. program.short(spec.event:match ':(.*)$')
+end
+
 --- Loads a program, which is not attached yet. Refuses what BPF cannot do. In the body, r6 is the context, and the
 --- label `done` ends the program.
 ---@param spec ProbeSpec
@@ -89,7 +97,7 @@ end
 ---@return Descriptor program
 function probe.load(spec, body)
   local a, call, place = generate(spec, body)
-  local loaded = program.load(a, { type = 'tracing', name = 'profscript', title = spec.event,
+  local loaded = program.load(a, { type = 'tracing', name = probe.name(spec), title = spec.event,
     tracepoint = types.tracepoint(call and call.tracepoint or spec.event:match ':(.*)$') })
   loaded.call, loaded.place = call, place
   return loaded

@@ -4,6 +4,7 @@
 --- is killed.
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
+local cpu_list = require 'bindings.base.cpu_list'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
@@ -14,7 +15,7 @@ local C = ffi.C
 local program = {}
 
 --- enum bpf_prog_type
-program.TYPES = { tracepoint = 5, tracing = 26, syscall = 31 }
+program.TYPES = { tracepoint = 5, raw_tracepoint = 17, tracing = 26, syscall = 31 }
 local HASH, ARRAY, PROG_ARRAY, PERF_EVENT_ARRAY, PERCPU_ARRAY, RINGBUF = 1, 2, 3, 4, 6, 27 -- enum bpf_map_type
 local MMAPABLE = 1024 -- BPF_F_MMAPABLE
 local SLEEPABLE = 16 -- BPF_F_SLEEPABLE, required for programs of type syscall
@@ -26,6 +27,7 @@ local LOG_SIZE = 256 * 1024
 ---@class Descriptor
 ---@field fd integer
 ---@field maps? Descriptor[] the maps that a program uses
+---@field name? string of a program
 ---@field bytes? ffi.cdata* uint8_t *: the contents of a mapped array
 ---@field size? integer of the contents
 ---@field call? SystemCall see probe.load()
@@ -85,15 +87,30 @@ function program.listings() return listings end
 
 local function no_descriptor() return setmetatable({ fd = -1 }, Descriptor) end
 
+local MOST_NAME = 15 -- bytes of a name in the kernel
+
+--- Returns the name of a tracepoint in names of programs.
+---@param tracepoint string without its system
+---@return string
+function program.short(tracepoint)
+  return (tracepoint:gsub('^sched_', ''):gsub('^sys_', ''):gsub('^wakeup_new$', 'new'):gsub('^process_', ''))
+end
+
+--- Returns the name of a program or a map in the kernel, which says whose it is: `bpftool prog` shows it.
+---@param name string what it does, or has
+---@return string
+local function named(name) return ('ps_' .. name):gsub('[^%w_]', '_'):sub(1, MOST_NAME) end
+
 --- Creates an array map.
 ---@param value_size integer bytes
 ---@param entries integer
----@param contents? ffi.cdata*|string the first value
+---@param contents ffi.cdata*|string the first value
+---@param name string see named()
 ---@return Descriptor
-function program.array(value_size, entries, contents)
+function program.array(value_size, entries, contents, name)
   if is_dry then return no_descriptor() end
   local lib = open_library()
-  local fd = lib.bpf_map_create(ARRAY, 'profscript', 4, value_size, entries, nil)
+  local fd = lib.bpf_map_create(ARRAY, named(name), 4, value_size, entries, nil)
   if fd < 0 then refuse_open('cannot create a BPF map', -fd) end
   local map = own(fd)
   if contents then
@@ -103,12 +120,12 @@ function program.array(value_size, entries, contents)
   return map
 end
 
-local function create(kind, key_size, value_size, entries, flags)
+local function create(name, kind, key_size, value_size, entries, flags)
   if is_dry then return no_descriptor() end
   local lib = open_library()
   local opts = ffi.new('struct bpf_map_create_opts', { map_flags = flags })
   opts.sz = ffi.sizeof(opts)
-  local fd = lib.bpf_map_create(kind, 'profscript', key_size, value_size, entries, opts)
+  local fd = lib.bpf_map_create(kind, named(name), key_size, value_size, entries, opts)
   if fd < 0 then refuse_open('cannot create a BPF map', -fd) end
   return own(fd)
 end
@@ -129,9 +146,10 @@ end
 
 --- Creates a mapped array of one value, filled with zeros.
 ---@param size integer bytes
+---@param name string see named()
 ---@return Descriptor map
-function program.mapped(size)
-  local map = create(ARRAY, 4, size, 1, MMAPABLE)
+function program.mapped(size, name)
+  local map = create(name, ARRAY, 4, size, 1, MMAPABLE)
   program.map(map, size)
   return map
 end
@@ -139,18 +157,23 @@ end
 --- Creates an array that processes can map.
 ---@param value_size integer bytes
 ---@param entries integer
+---@param name string see named()
 ---@return Descriptor map
-function program.shared_array(value_size, entries) return create(ARRAY, 4, value_size, entries, MMAPABLE) end
+function program.shared_array(value_size, entries, name)
+  return create(name, ARRAY, 4, value_size, entries, MMAPABLE)
+end
 
 --- Creates an array of perf events, one for each CPU, to which programs write samples.
 ---@param nr_cpus integer
+---@param name string see named()
 ---@return Descriptor map
-function program.perf_events(nr_cpus) return create(PERF_EVENT_ARRAY, 4, 4, nr_cpus, 0) end
+function program.perf_events(nr_cpus, name) return create(name, PERF_EVENT_ARRAY, 4, 4, nr_cpus, 0) end
 
 --- Creates an array of programs, to which other programs can jump. It is emptied when it is closed.
 ---@param entries integer
+---@param name string see named()
 ---@return Descriptor map
-function program.programs(entries) return create(PROG_ARRAY, 4, 4, entries, 0) end
+function program.programs(entries, name) return create(name, PROG_ARRAY, 4, 4, entries, 0) end
 
 --- Puts a program into an array of programs.
 ---@param map Descriptor
@@ -167,20 +190,23 @@ end
 --- Creates an array of values for each CPU: the memory of a program.
 ---@param value_size integer bytes
 ---@param entries? integer
+---@param name string see named()
 ---@return Descriptor map
-function program.memory(value_size, entries) return create(PERCPU_ARRAY, 4, value_size, entries or 1, 0) end
+function program.memory(value_size, entries, name) return create(name, PERCPU_ARRAY, 4, value_size, entries or 1, 0) end
 
 --- Creates the smallest ring buffer.
+---@param name string see named()
 ---@return Descriptor map
-function program.bell() return create(RINGBUF, 0, 0, 4096, 0) end
+function program.bell(name) return create(name, RINGBUF, 0, 0, 4096, 0) end
 
 --- Creates a hash.
 ---@param key_size integer bytes
 ---@param value_size integer bytes
 ---@param entries integer
+---@param name string see named()
 ---@return Descriptor map
-function program.hash(key_size, value_size, entries)
-  local map = create(HASH, key_size, value_size, entries, 0)
+function program.hash(key_size, value_size, entries, name)
+  local map = create(name, HASH, key_size, value_size, entries, 0)
   map.key_size, map.value_size, map.entries = key_size, value_size, entries
   return map
 end
@@ -229,6 +255,24 @@ function program.attach(loaded)
   return link
 end
 
+local ON_CPU = 1 -- BPF_F_TEST_RUN_ON_CPU
+
+--- Runs a program of type raw_tracepoint once on each CPU that is online, with interrupts disabled.
+---@param loaded Descriptor
+---@param cpus? string list; nil: all
+function program.run_on_cpus(loaded, cpus)
+  if is_dry then return end
+  local lib, opts = open_library(), ffi.new 'struct bpf_test_run_opts'
+  opts.sz, opts.flags = ffi.sizeof(opts), ON_CPU
+  for _, cpu in ipairs(cpu_list.numbers(cpus or sys.read '/sys/devices/system/cpu/online')) do
+    opts.cpu = cpu
+    local code = -lib.bpf_prog_test_run_opts(loaded.fd, opts)
+    if code ~= 0 and code ~= libc.ENXIO then -- ENXIO: the CPU has gone offline
+      failure.raise('cannot run a BPF program on CPU %d: %s', cpu, sys.strerror(code))
+    end
+  end
+end
+
 --- Returns the verifier's last message, which tells what it rejects.
 local function reason(log)
   local last
@@ -240,7 +284,7 @@ end
 
 ---@class ProgramSpec
 ---@field type string key of TYPES
----@field name string shown by other tools
+---@field name string what it does, see named()
 ---@field title? string in listings; default: its name
 ---@field tracepoint? integer BTF id of the tracepoint's type, for programs of type tracing
 
@@ -253,7 +297,9 @@ function program.load(code, spec)
   local instructions, n = code:finish()
   if is_dry then
     listings[#listings + 1] = { name = spec.title or spec.name, code = code }
-    return no_descriptor()
+    local listed = no_descriptor()
+    listed.name = named(spec.name)
+    return listed
   end
   local opts = ffi.new('struct bpf_prog_load_opts', {
     prog_flags = spec.type == 'syscall' and SLEEPABLE or 0,
@@ -261,7 +307,8 @@ function program.load(code, spec)
     attach_btf_id = spec.tracepoint or 0,
   })
   opts.sz = ffi.sizeof(opts)
-  local function try() return lib.bpf_prog_load(program.TYPES[spec.type], spec.name, 'GPL', instructions, n, opts) end
+  local name = named(spec.name)
+  local function try() return lib.bpf_prog_load(program.TYPES[spec.type], name, 'GPL', instructions, n, opts) end
   local fd = try()
   if fd < 0 then
     local errno, log = -fd, ffi.new('char[?]', LOG_SIZE)
@@ -275,7 +322,7 @@ function program.load(code, spec)
     end
   end
   local loaded = own(fd)
-  loaded.maps = code.used_maps
+  loaded.maps, loaded.name = code.used_maps, name
   return loaded
 end
 

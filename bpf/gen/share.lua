@@ -8,7 +8,7 @@ local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
 local program = require 'bpf.gen.program'
 local system_calls = require 'bpf.gen.system_calls'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local share = {}
 
@@ -73,7 +73,7 @@ local function count(of, counts, targets, nr_cpus)
   a:label 'done'
   a:alu('mov', 0, 0)
   a:exit()
-  return program.attach(program.load(a, { type = 'tracing', name = 'profscript',
+  return program.attach(program.load(a, { type = 'tracing', name = 'share',
     tracepoint = types.tracepoint(of.tracepoint) }))
 end
 
@@ -88,7 +88,7 @@ function share.measure(list, targets, ms)
   if not lib then asm.refuse('%s', missing) end
   local nr_cpus, links, counts, found = lib.libbpf_num_possible_cpus(), {}, {}, {}
   for i, of in ipairs(list) do
-    counts[i] = program.mapped(nr_cpus * COUNTS)
+    counts[i] = program.mapped(nr_cpus * COUNTS, 'share_counts')
     links[i] = count(of, counts[i], targets, nr_cpus)
   end
   libc.usleep(ms * 1000) -- not poll(): who waits in it is ready for events

@@ -36,10 +36,11 @@ function starts.new(direct, more)
   local self = setmetatable({ direct = direct, places = direct or 2 ^ PLACES_BITS }, Starts)
   self.at = direct and DIRECT or HASHED
   self.more, self.size = self.at.size, self.at.size + (more or 0)
-  self.map = program.mapped(self.places * self.size)
+  self.map = program.mapped(self.places * self.size, 'starts')
   if not direct then
-    self.others, self.nr_others = program.hash(8, self.size, MOST_OTHERS), program.mapped(8)
-    self.zeros = more and program.mapped(self.size)
+    self.others, self.nr_others = program.hash(8, self.size, MOST_OTHERS, 'starts_hash'),
+      program.mapped(8, 'starts_others')
+    self.zeros = more and program.mapped(self.size, 'starts_zeros')
   end
   return self
 end

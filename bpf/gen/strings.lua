@@ -5,8 +5,8 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
-local glob = require 'bpf.gen.glob'
-local memory = require 'bpf.gen.memory'
+local glob = require 'bindings.expr.glob_automaton'
+local memory = require 'bpf.gen.arrays'
 local program = require 'bpf.gen.program'
 local fnmatch_pattern = require('bindings.expr.memory').fnmatch_pattern
 local types = require 'bindings.expr.types'
@@ -146,7 +146,7 @@ function strings:expect_equal(left, right, different)
   release(other)
 end
 
---- Generates jumps to a label unless the string matches a glob, by the states of its automaton (glob.lua): r0 has the
+--- Generates jumps to a label unless the string matches a glob, by the states of its automaton: r0 has the
 --- set of states, r2 the table, r4 the states that stay at any byte.
 function strings:expect_automaton(value, pattern, different)
   local a = self.a
@@ -161,7 +161,7 @@ function strings:expect_automaton(value, pattern, different)
     a:alu('lsh', 3, 1)
     a:alu_r('or', 0, 3)
   end
-  a:map_value(2, program.array(ffi.sizeof(automaton.table), 1, automaton.table), 0)
+  a:map_value(2, program.array(ffi.sizeof(automaton.table), 1, automaton.table, 'glob'), 0)
   a:value(4, automaton.stars)
   a:value(0, 1)
   follow_stars()

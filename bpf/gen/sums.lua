@@ -186,7 +186,7 @@ function kernel_sums.cells(n, nr_cpus, settings)
   local size = kernel_sums.cell_size(octaves, settings.buckets)
   local bytes = 2 * nr_cpus * n * size
   if bytes > MAX_BYTES then asm.refuse('the histograms of %d CPUs need too much memory', nr_cpus) end
-  return setmetatable({ map = program.mapped(bytes), n = n, size = size, nr_cpus = nr_cpus,
+  return setmetatable({ map = program.mapped(bytes, 'sums_cells'), n = n, size = size, nr_cpus = nr_cpus,
     buckets = settings.buckets and not octaves, octaves = octaves, threshold = settings.threshold or -1 }, Cells)
 end
 
@@ -276,7 +276,7 @@ Tables.__index = Tables
 local function new_tables(nr_cpus)
   local online = cpu_list.numbers(sys.read '/sys/devices/system/cpu/online')
   local n = math.min(nr_cpus, online[#online] + 1)
-  return setmetatable({ map = program.mapped(2 * n * TABLE), n = n }, Tables)
+  return setmetatable({ map = program.mapped(2 * n * TABLE, 'sums_tables'), n = n }, Tables)
 end
 
 --- Generates code that looks at the places of a key: r0 becomes the address of each. r2 is the hash, r1 the offset that
@@ -449,9 +449,12 @@ function kernel_sums.rows(parts, settings)
   self.cells = kernel_sums.cells(self.small + (settings.kinds or 1), settings.nr_cpus, { threshold = settings.threshold,
     buckets = settings.buckets, octaves = settings.buckets and self.small > 0 })
   self.size = SUMS + (settings.named and NAME or 0)
-  self.sums = switch.maps(settings.sides, function() return program.hash(8 * parts, self.size, settings.most) end)
-  self.buckets = settings.buckets
-    and switch.maps(settings.sides, function() return program.hash(8 * (parts + 1), 8, MOST_BUCKETS) end)
+  self.sums = switch.maps(settings.sides, function()
+    return program.hash(8 * parts, self.size, settings.most, 'sums_rows')
+  end)
+  self.buckets = settings.buckets and switch.maps(settings.sides, function()
+    return program.hash(8 * (parts + 1), 8, MOST_BUCKETS, 'sums_buckets')
+  end)
   self.tables = settings.has_tables and new_tables(settings.nr_cpus)
   return self
 end

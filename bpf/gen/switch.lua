@@ -6,6 +6,7 @@ local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
 local program = require 'bpf.gen.program'
+local sys = require 'bindings.base.sys'
 
 local switch = {}
 
@@ -15,6 +16,7 @@ local GLOBAL = 1 -- MEMBARRIER_CMD_GLOBAL
 ---@class Switch
 ---@field nr_cpus integer that this kernel can have
 ---@field sides integer 1 or 2
+---@field off_time? number ns of CLOCK_MONOTONIC
 ---@field side integer 1 or 2: where programs write, or wrote last
 local Switch = {}
 Switch.__index = Switch
@@ -26,8 +28,8 @@ Switch.__index = Switch
 function switch.new(cpus, sides)
   local lib = libbpf.open()
   local nr_cpus = lib and lib.libbpf_num_possible_cpus() or 1
-  return setmetatable({ nr_cpus = nr_cpus, sides = sides, side = 1, _map = program.mapped(nr_cpus), _cpus = cpus },
-    Switch)
+  local map = program.mapped(nr_cpus, 'switch')
+  return setmetatable({ nr_cpus = nr_cpus, sides = sides, side = 1, _map = map, _cpus = cpus }, Switch)
 end
 
 --- Makes a map for each side. The kernel clears all of a map when it makes it, which takes up to 6 ms.
@@ -66,6 +68,7 @@ end
 ---@return integer side that can be read now
 function Switch:off()
   set(self, 0)
+  self.off_time = sys.now()
   wait()
   return self.side
 end

@@ -9,7 +9,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local names = require 'bindings.base.number_names'
 local program = require 'bpf.gen.program'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local system_calls = {}
 
@@ -116,7 +116,7 @@ function system_calls.new() return setmetatable({ _of = {} }, SystemCalls) end
 function SystemCalls:chain(a, call)
   local of = self._of[call.tracepoint]
   if not of then
-    of = { array = program.programs(NUMBERS + PLACES), lists = {}, loaded = {}, made = 0, attached = 0 }
+    of = { array = program.programs(NUMBERS + PLACES, 'calls'), lists = {}, loaded = {}, made = 0, attached = 0 }
     self._of[call.tracepoint] = of
   end
   local n = (of.loaded[call.nr] or 0) + 1
@@ -140,7 +140,8 @@ local function load_first(of, tracepoint)
   a:label 'done'
   a:alu('mov', 0, 0)
   a:exit()
-  return program.load(a, { type = 'tracing', name = 'profscript', tracepoint = types.tracepoint(tracepoint) })
+  return program.load(a, { type = 'tracing', name = 'calls_' .. program.short(tracepoint),
+    tracepoint = types.tracepoint(tracepoint) })
 end
 
 --- Puts the programs of a system call into their places.

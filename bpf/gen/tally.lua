@@ -520,13 +520,13 @@ function tally.new(list, settings)
   end
   if self.key_size > MAX_KEY then asm.refuse 'its keys are too long' end
   lay_out(self)
-  self.cells = program.mapped(self.sides * self.nr_cpus * self.stride)
+  self.cells = program.mapped(self.sides * self.nr_cpus * self.stride, 'count_cells')
   if self.key_size == 0 then return self end
   self.rows = switch.maps(settings.sides, function()
-    return program.hash(self.key_size, self.row, settings.max_keys)
+    return program.hash(self.key_size, self.row, settings.max_keys, 'count_rows')
   end)
   self.buckets = has_hist and switch.maps(settings.sides, function()
-    return program.hash(self.key_size + WORD, WORD, settings.max_keys * BUCKETS_PER_KEY)
+    return program.hash(self.key_size + WORD, WORD, settings.max_keys * BUCKETS_PER_KEY, 'count_buckets')
   end)
   return self
 end

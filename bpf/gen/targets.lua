@@ -10,7 +10,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local program = require 'bpf.gen.program'
 local sys = require 'bindings.base.sys'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT = asm.CONTEXT
 local targets = {}
@@ -75,7 +75,7 @@ local function add_program(self, tracepoint, body)
   a:label 'done'
   a:alu('mov', 0, 0)
   a:exit()
-  local loaded = program.load(a, { type = 'tracing', name = 'profscript',
+  local loaded = program.load(a, { type = 'tracing', name = 'target_' .. program.short(tracepoint),
     tracepoint = types.tracepoint(tracepoint) })
   table.insert(self._programs, loaded)
 end
@@ -133,8 +133,8 @@ end
 ---@param at_exec boolean the target is a workload
 ---@return Targets
 function targets.threads(inherits, at_exec)
-  local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX), limits = program.mapped(16),
-    _programs = {}, _links = {} }, Threads)
+  local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX, 'targets'),
+    limits = program.mapped(16, 'target_limits'), _programs = {}, _links = {} }, Threads)
   inherit(self, inherits)
   if at_exec then begin_at_exec(self) end
   follow_ids(self)

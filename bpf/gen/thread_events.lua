@@ -6,7 +6,7 @@ local arguments = require 'bpf.gen.arguments'
 local capture = require 'bpf.gen.capture'
 local compile = require 'bpf.gen.compile'
 local program = require 'bpf.gen.program'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT, FRAME = asm.CONTEXT, asm.FRAME
 local thread_events = {}
@@ -87,9 +87,10 @@ end
 ---@return Descriptor rings the array of perf events to which it writes
 function thread_events.load(spec)
   capture.check_kernel()
-  local memory = program.memory(capture.raw_size(spec.list) + ROOM)
-  local rings = program.perf_events(spec.nr_cpus)
-  return program.load(generate(spec, memory, rings), { type = 'tracing', name = 'profscript',
+  local memory = program.memory(capture.raw_size(spec.list) + ROOM, 1, 'about_memory')
+  local rings = program.perf_events(spec.nr_cpus, 'about_rings')
+  return program.load(generate(spec, memory, rings), { type = 'tracing',
+    name = 'about_' .. program.short(spec.event:match ':(.*)$'),
     tracepoint = types.tracepoint(spec.event:match ':(.*)$') }), rings
 end
 

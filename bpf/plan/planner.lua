@@ -30,6 +30,8 @@ local planner = {}
 
 ---@class KernelFacts
 ---@field release number such as 6.001
+---@field arch string
+---@field btf boolean it has types for programs
 ---@field bpf? string why this process cannot load programs; nil: it can
 ---@field foreign_pids boolean thread ids of programs are not those of this process
 ---@field shares? { measured: table[], are_events_dear: boolean, are_calls_dear: boolean } how many of some events
@@ -174,6 +176,7 @@ end
 local function plan_event(plan, ways, index, why)
   local facts, event = plan.facts, plan.facts.events[index]
   local one = { event = event.name, way = 'sample', by = 'perf', why = why }
+  if event.is_derived then return one end -- it is not opened
   local level
   local reason = planner.refuses_programs(facts) or refuses_tasks(facts, event)
     or ways.capture.refuses(facts, event, plan.calls) or facts.kernel.bpf

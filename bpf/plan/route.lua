@@ -15,6 +15,7 @@ local route = {}
 ---@field why Refused[]
 ---@field cost? number ns that an event adds to the traced task (bpf/plan/costs.lua); nil: not measured
 ---@field does? string what programs do with it: `counted`, `paired`; it is opened only if some are sent
+---@field program? string the name of the program that takes it, as `bpftool prog` shows it
 ---@field sent? string which of them programs send; nil: none
 ---@field kept? string what programs keep of it
 ---@field is_captured? boolean programs write its samples
@@ -23,8 +24,8 @@ local route = {}
 ---@field has_no_flags? boolean these programs cannot tell common_flags
 ---@field has_unsure_flags? boolean those of the events that details show
 
-local FIELDS = { event = true, way = true, by = true, why = true, cost = true, does = true, sent = true, kept = true,
-  is_captured = true, level = true, has_no_flags = true, has_unsure_flags = true }
+local FIELDS = { event = true, way = true, by = true, why = true, cost = true, does = true, program = true,
+  sent = true, kept = true, is_captured = true, level = true, has_no_flags = true, has_unsure_flags = true }
 
 --- Returns the route of an event for which there is no plan yet.
 ---@param name string
@@ -48,11 +49,14 @@ function route.follow(one, planned)
   for name in pairs(FIELDS) do
     if planned[name] ~= nil then one[name] = planned[name] end
   end
+  if one.by ~= 'BPF' then one.program = nil end -- of an offer that was refused
 end
 
 --- Makes a captured event one of perf again.
 ---@param one Route
-function route.release(one) one.is_captured, one.level, one.has_no_flags = nil, nil, nil end
+function route.release(one)
+  one.is_captured, one.level, one.has_no_flags, one.program = nil, nil, nil, nil
+end
 
 --- Returns whether the session reads the event.
 ---@param one Route

@@ -36,6 +36,7 @@ local ATTRIBUTES = { cpus = true, period = true, freq = true, push = true }
 -- would while a program does.
 local FAULTS = 'exceptions:page_fault_kernel'
 
+captures.verb = 'take'
 captures.name, captures.lacks = 'capture', {}
 
 --- Returns why an event cannot be captured with its stack; nil if it can.
@@ -129,6 +130,7 @@ local function load(self, event, filters)
   end)
   local link = not program.is_dry() and probe.attach(loaded, kernel.calls) or nil
   self:read(event, loaded, id)
+  route.write(event.route, { program = loaded.name })
   table.insert(self._programs, { loaded, link })
   return true
 end

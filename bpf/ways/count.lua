@@ -142,6 +142,7 @@ function Tally:too_large() return self._stats[HUGE] end
 
 -- In the kernel -----------------------------------------------------------------------------------
 
+tally.verb = 'count'
 tally.name, tally.does, tally.lacks = 'count', 'counted', { 'reload', 'newest', 'each_event' }
 
 --- Returns why programs cannot count the events; nil if they can.

@@ -6,6 +6,7 @@
 --- events to a way, which takes all of them or none.
 ---@class Way
 ---@field name string
+---@field verb string in the names of its programs
 ---@field does? string what programs do with an event, in words: 'counted'; nil: they pass on all of it
 ---@field lacks string[] the needs of options that it cannot give, see bpf/plan/needs.lua
 ---@field refuses? fun(facts: Facts, offer: OfferFacts|EventFacts, calls: integer): string? returns why it cannot take
@@ -21,6 +22,7 @@ for _, way in ipairs {
   require 'bpf.ways.outlier',
   require 'bpf.ways.window',
   require 'bpf.ways.states',
+  require 'bpf.ways.cpu_times',
   require 'bpf.ways.capture',
 } do
   ways[way.name] = way

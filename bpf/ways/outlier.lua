@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The pairs that a script looks at because they took too long or too short (`than` and `lower` of PairsConfig), if
---- BPF programs find the pairs: they send just those (bpf/gen/outliers.lua). The event that ends a pair is
+--- BPF programs find the pairs: they send just those (bpf/gen/sent_pairs.lua). The event that ends a pair is
 --- captured, and brings the first one along.
 local capture = require 'bpf.gen.capture'
 local captures = require 'bpf.ways.capture'
 local ffi = require 'ffi'
-local kernel_outliers = require 'bpf.gen.outliers'
+local kernel_outliers = require 'bpf.gen.sent_pairs'
 local pair_keys = require 'bindings.pairs.keys'
 local pair_view = require 'bindings.pairs.pair'
 local route = require 'bpf.plan.route'
@@ -52,6 +52,7 @@ end
 local Outliers = {}
 Outliers.__index = Outliers
 
+outliers.verb = 'pair'
 outliers.name, outliers.does, outliers.lacks = 'outliers', 'paired', { 'reload', 'newest', 'each_event' }
 
 --- Adds what is sent and shown to the facts of an offer.

@@ -39,6 +39,7 @@ local ASKS = {
 -- What they can do if it is about outliers. No start is lost there.
 local BY_OUTLIERS = { keep = true, pair = true, details = true, lost = true }
 
+pair.verb = 'pair'
 pair.name, pair.does, pair.lacks = 'pair', 'paired', { 'reload', 'newest', 'each_event' }
 
 --- Returns why programs cannot find the pairs of a matcher; nil if they can.

@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.task_states: how long tasks are in their states. The handlers of a script add that up, or BPF programs do
---- (bpf/gen/task_states.lua) if nothing needs the events. Both fill the same histograms.
+--- (bpf/gen/state_sums.lua) if nothing needs the events. Both fill the same histograms.
 local capture = require 'bpf.gen.capture'
 local captures = require 'bpf.ways.capture'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local outliers = require 'bpf.gen.outliers'
+local outliers = require 'bpf.gen.sent_pairs'
 local output = require 'bindings.print.output'
 local public_event = require 'bindings.view.public_event'
 local route = require 'bpf.plan.route'
 local sched_switch = require 'bindings.expr.sched_switch'
-local states = require 'bpf.gen.task_states'
+local states = require 'bpf.gen.state_sums'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -37,6 +37,7 @@ local common_type = ffi.typeof 'uint16_t *'
 ---@field duration? number ns of the run
 ---@field needs_events? string why each event is needed
 
+task_states.verb = 'state'
 task_states.name, task_states.does = 'states', 'added up'
 task_states.lacks = { 'reload', 'newest', 'each_event', 'filter', 'groups' }
 
@@ -129,7 +130,7 @@ function TaskStatesOffer:load(kernel)
     self._programs[event] = kernel:probe(event, self._kernel:body(self._roles[event]))
   end
   if not given.only then return end
-  local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, is_exit = true }
+  local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, filters = {}, is_exit = true }
   kernel:probe(exit, self._kernel:body { exits = true })
 end
 

@@ -23,7 +23,7 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local FRAME = asm.FRAME
 --- Events outside the stages of pairs: an offer of outliers keeps them for details.
-local windows = { name = 'keep', does = 'kept', lacks = {} }
+local windows = { name = 'keep', verb = 'keep', does = 'kept', lacks = {} }
 
 local DEFAULT_SIZE, LEAST_SIZE = 64 * 2 ^ 20, 2 ^ 20 -- bytes of all rings, and of one of them
 local PAGE = 4096
@@ -139,7 +139,7 @@ function windows.new(config, kernel)
   for _, stage in ipairs(config.stages) do add(stage) end
   add(self.others)
   self._rings = capture.rings(pages_of(kernel.run), 100, true)
-  self._counts = program.mapped(8 * self._rings.nr_cpus)
+  self._counts = program.mapped(8 * self._rings.nr_cpus, 'window_counts')
   return self
 end
 

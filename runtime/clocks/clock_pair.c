@@ -6,16 +6,9 @@
 #include <sys/timex.h>
 #include <time.h>
 #include "error.h"
+#include "os/clock.h"
 
 enum { READINGS = 8 };
-
-static uint64_t read_clock(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
 
 uint64_t clock_tsc(void)
 {
@@ -88,8 +81,8 @@ static uint64_t read_best(uint64_t (*one)(void), uint64_t *mono, uint64_t *value
 	*mono = *value = 0;
 	/* An interrupt, or the hypervisor, may come in between. */
 	for (int i = 0; i < READINGS; i++) {
-		uint64_t from = read_clock(CLOCK_MONOTONIC), v = one();
-		uint64_t to = read_clock(CLOCK_MONOTONIC);
+		uint64_t from = clock_monotonic(), v = one();
+		uint64_t to = clock_monotonic();
 
 		if (to - from >= best)
 			continue;
@@ -102,7 +95,10 @@ static uint64_t read_best(uint64_t (*one)(void), uint64_t *mono, uint64_t *value
 
 static uint64_t read_real(void)
 {
-	return read_clock(CLOCK_REALTIME);
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
 void clock_pair_read(struct clock_pair *out)

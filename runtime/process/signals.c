@@ -87,6 +87,7 @@ void signals_install(void)
 	struct sigaction stop = {.sa_handler = request_stop};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
+	clock_monotonic(); /* which handlers need: the first call reads files */
 	/* It is readable at once, because a request may have come before. */
 	if (wake_fd < 0)
 		wake_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- On-CPU time of the tasks of each CPU, or of threads on each CPU. Longer than most profilers because these are two
---- tables, each with and without details, and because a BPF program can add up the times.
+--- tables, each with and without details.
 local array = require 'lib.array'
 local intern = require 'lib.intern'
-local kernel_sums = require 'lib.kernel_sums'
 local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
@@ -11,7 +10,6 @@ local unreported = require 'lib.unreported'
 
 local MAX_CPU = threads.MAX_CPUS
 local MAX_ROWS = 65536
-local NR_PRIOS = 140 -- MAX_PRIO of the kernel
 
 local function ms(ns) return ('%.1fms'):format(ns / 1e6) end
 
@@ -23,57 +21,6 @@ local function sort(cells, by_thread)
     if a.tid ~= b.tid then return a.tid < b.tid end
     return a.comm < b.comm
   end)
-end
-
---- Returns the handlers if a BPF program adds up the times (bpf/oncpu.bpf.c).
----@param program Bpf
----@param print_cells fun(cells: table[])
-local function sums_handlers(program, opt, out, session, print_cells)
-  local maps, turn = { [0] = program:map 'sums_0', program:map 'sums_1' }, kernel_sums.sides(program)
-  local has_targets, begin, finish = session.named_threads, kernel_sums.limits(program, opt, session)
-  -- With targets the program must know who runs before the session starts a workload.
-  if has_targets then program:run 'settle' end
-
-  local function report()
-    local cells = {}
-    for _, entry in ipairs(maps[turn()]:take()) do
-      local row, sum = entry.key, entry.value
-      cells[#cells + 1] = {
-        cpu = row.cpu, tid = not opt.only_comm and row.tid or nil,
-        comm = opt.only_comm and row.comm or session.task_name(row.tid),
-        ns = sum.ns, runs = sum.runs, longest = sum.longest,
-      }
-    end
-    print_cells(cells)
-    local left_out = program:get 'left_out'
-    if left_out > 0 then
-      out:warn(('oncpu: %.0f ms are not shown: more than %d tasks'):format(left_out / 1e6, MAX_ROWS))
-      program:set('left_out', 0)
-    end
-  end
-
-  return {
-    targets = has_targets and begin or function() program:run 'settle' end, -- the events start now
-    interval = report,
-    stop = function(time)
-      if has_targets then finish(time) end
-      report()
-      local found = unreported.new()
-      found.switches = program:get 'unreported'
-      unreported.warn(found, out, 'oncpu', 'the time before them is not counted')
-    end,
-  }
-end
-
---- Returns what the program is told.
----@return BpfParameters
-local function parameters(opt, prio)
-  local numbers = {}
-  for priority = 0, NR_PRIOS - 1 do numbers[priority] = prio and prio.has(priority) and 1 or 0 end
-  return {
-    built_in = 'oncpu',
-    constants = { only_comm = opt.only_comm and 1 or 0, has_prio = prio and 1 or 0, prio = numbers },
-  }
 end
 
 --- Returns a table with a line for each CPU with its tasks, or for each thread with its CPUs.
@@ -171,10 +118,6 @@ each task and CPU. A BPF program adds up the times if the kernel can run it; wit
       for _, cell in ipairs(cells) do cell.runtime_ns, cell.longest_ns = cell.ns, cell.longest end
       out:table(flat, cells, nil, function() return text_of(cells, by_thread, opt, session.task_name) end)
     end
-    local program = not kernel_sums.needs_events(opt, session)
-      and kernel_sums.load('oncpu', session, opt, out, function() return parameters(opt, prio) end)
-    if program then return sums_handlers(program, opt, out, session, print_cells) end
-
     local ours = threads.new(session, opt, not (opt.filter or opt.prio))
     -- By CPU: the running thread (tid + 1; 0: unknown), the time it started to run, the end of the last loss.
     local current, since, known_from = array.new(MAX_CPU), array.new(MAX_CPU), array.new(MAX_CPU)
@@ -254,8 +197,13 @@ each task and CPU. A BPF program adds up the times if the kernel can run it; wit
     end
 
     local filter = prio and prio.text 'prev_prio' .. ' || ' .. prio.text 'next_prio' or opt.filter
+    local event = session.event { 'sched:sched_switch' }
+    filter = task_filter.all(filter, ours.filter('prev_pid', 'next_pid'))
+    if filter then event:set { filter = filter } end
+    session.cpu_times { event = event, handler = switch, keys = keys, sums = sums, runs = runs, longest = longest,
+      missed = missed, only_comm = only_comm, prio = has_prio, named = by_thread, duration = opt.duration }
     return ours.follow {
-      [task_filter.select('sched:sched_switch', filter, ours.filter('prev_pid', 'next_pid'))] = switch,
+      [event] = switch,
       lost = function(gap)
         for cpu = gap.cpu or 0, gap.cpu or MAX_CPU - 1 do
           if cpu < MAX_CPU then known_from[cpu] = math.max(known_from[cpu], gap.to) end

@@ -1,10 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Runqueue latency: the time that runnable tasks wait for a CPU.
-local delay = require 'lib.delay'
 local relation = require 'lib.relation'
-local task_filter = require 'lib.task_filter'
-local threads = require 'lib.threads'
-local unreported = require 'lib.unreported'
+local run_queue = require 'lib.engines.run_queue'
 
 local options = relation.pick('than', 'only_than', 'lower', 'perins', 'detail', 'heatmap')
 options.event = {
@@ -12,89 +9,6 @@ options.event = {
 }
 options.filter = { own = true, argument = 'COMM,...', needs = { 'filter', 'both_switches' },
   help = 'only tasks with these names; * and ? are wildcards' }
-
--- The events of each stage, and the prefix of the fields of the task that they are about.
-local TASK_PREFIXES = {
-  { ['sched:sched_wakeup'] = '', ['sched:sched_wakeup_new'] = '', ['sched:sched_switch'] = 'prev_' },
-  { ['sched:sched_switch'] = 'next_' },
-}
-
---- Returns whether one event can be the switches of both stages: all switches are read, for nothing but the pairs.
-local function can_share_switches(found, opt, session)
-  if relation.needs_both_switches(opt) then return false end
-  for _, stage in ipairs(found.stages) do
-    for _, event in ipairs(stage) do
-      if #event.given > 0 then return false end
-    end
-  end
-  local only_outliers = opt.than or opt.only_than or opt.lower
-  return not (session.named_threads or session.is_source and not only_outliers or opt.verbose > 1)
-end
-
---- Sets the key and filter of each of the four events.
----@param names? TaskFilter
-local function set_up(found, names, ours, session)
-  local seen, switches = 0, 0
-  for i, stage in ipairs(found.stages) do
-    for _, event in ipairs(stage) do
-      local prefix = TASK_PREFIXES[i] and TASK_PREFIXES[i][event.name]
-      if not prefix then
-        return nil, ("-e number %d: %s belongs to no stage; mark it 'untraced'"):format(i, event.name)
-      end
-      seen, switches = seen + 1, switches + (prefix == '' and 0 or 1)
-      local tasks, stopped = names and names.text(prefix .. 'comm') or ours.filter(prefix .. 'pid'), nil
-      if prefix == 'prev_' then
-        -- Switched out while runnable: it yielded, its time slice was over, or it was preempted.
-        stopped = ('prev_state == 0 || prev_state == %d'):format(session.preempted_state(event))
-        tasks = tasks or 'prev_pid > 0'
-      end
-      event:set { key = prefix .. 'pid', filter = task_filter.all(tasks, stopped) }
-    end
-  end
-  if seen == 4 or session.recorded() and switches == 2 then return true end
-  return nil, ('needs these 4 events, not %d: -e sched:sched_wakeup,sched:sched_wakeup_new,sched:sched_switch'
-    .. ' -e sched:sched_switch'):format(seen)
-end
-
---- Sets the event that tells which task goes to sleep. A task that sleeps was on a CPU before, so it no longer waits
---- for one, even if the kernel did not report the switch to it.
----@param outgoing? Event the switches from runnable tasks, if they are those of the second stage that are not to sleep
----@return Event sleeps the switches to all tasks, or the switches of these tasks to sleep
-local function end_waits(found, names, ours, session, outgoing)
-  local incoming = found.stages[2][1]
-  local sleeps, mask = incoming, bit.band(bit.bnot(session.preempted_state(incoming)), 0xffff)
-  if incoming.filter then
-    local tasks = names and names.text 'prev_comm' or ours.filter 'prev_pid'
-    sleeps = session.event { 'sched:sched_switch' }
-    sleeps:set { filter = task_filter.all(tasks, ('prev_state & %d'):format(mask)) }
-  end
-  found.ends = { { event = sleeps, key = 'prev_pid', bits = 'prev_state', mask = mask, awake = outgoing } }
-  return sleeps
-end
-
---- Returns the event of the first stage that is the switch from a runnable task.
-local function outgoing_switch(found)
-  for _, event in ipairs(found.stages[1]) do
-    if event.name == 'sched:sched_switch' then return event end
-  end
-end
-
---- Returns handlers that detect switches of these tasks that the kernel did not report. They count them in `missed`.
-local function detect_unreported(found, outgoing, sleeps, ours)
-  local incoming = found.stages[2][1]
-  local sees_all = sleeps == incoming
-  local missed, leaves, enters, forget = unreported.watch()
-  local checks = {}
-  checks[incoming] = function(ev)
-    if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time, ev._cpu) end
-    if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time, ev._cpu) end
-  end
-  if not sees_all then
-    local function leave(ev) leaves(ev.prev_pid, ev._time, ev._cpu) end
-    checks[outgoing], checks[sleeps] = leave, leave
-  end
-  return checks, missed, forget
-end
 
 return {
   summary = 'Runqueue latency: time that runnable tasks wait for a CPU',
@@ -122,42 +36,8 @@ of the CPU that the task waits for, even if it is migrated.]],
   everywhere = true,
 
   start = function(opt, out, session)
-    local ours = threads.new(session, opt)
-    local found, message = relation.events(opt, 'pid')
-    if not found then return nil, message end
-    local names, ok
-    if opt.filter then
-      names, message = task_filter.names(opt.filter)
-      if not names then return nil, message end
-    end
-    ok, message = set_up(found, names, ours, session)
-    if not ok then return nil, message end
-    found.key = 'pid'
-    if session.named_threads and not opt.filter then found.has, found.has_targets = ours.has, true end
-    local outgoing = outgoing_switch(found)
-    local is_shared = can_share_switches(found, opt, session)
-    local sleeps = end_waits(found, names, ours, session, is_shared and outgoing or nil)
-    local checks, missed, forget = {}, nil, nil
-    if not (is_shared or session.is_source) then -- a source does not report them
-      checks, missed, forget = detect_unreported(found, outgoing, sleeps, ours)
-    end
-    -- Without a filter, the pair matcher sees all switches, too, and finds those that are missing.
-    if sleeps == found.stages[2][1] then found.handlers = checks end
-    local handlers
-    handlers, message = delay.run { name = 'rundelay', opt = opt, out = out, session = session, events = found,
-      threads = true }
-    if not handlers then return nil, message end
-    for event, check in pairs(checks) do handlers[event] = check end
-    handlers.lost = forget
-    local matcher, stop = handlers[1], handlers.stop
-    handlers.stop = function(time)
-      stop(time)
-      if is_shared or matcher:is_in_kernel() then
-        missed = unreported.new()
-        missed.switches = matcher:stats().unreported
-      end
-      unreported.warn(missed, out, 'rundelay', 'the waits before them are not counted')
-    end
-    return ours.follow(handlers)
+    local waits, message = run_queue.new(opt, session)
+    if not waits then return nil, message end
+    return run_queue.run(waits, opt, out, session)
   end,
 }

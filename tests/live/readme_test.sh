@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The commands in the README's indented lines succeed and print something.
-# Runs beside others.
 . "$(dirname "$0")/../lib.sh"
 needs_tracepoint sched:sched_wakeup raw_syscalls:sys_enter
 cd "$TOP" || exit 1

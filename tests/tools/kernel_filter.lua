@@ -10,7 +10,7 @@ local expr = require 'bindings.expr.compile'
 local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bpf.gen.program'
 local sys = require 'bindings.base.sys'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 local views = require 'bindings.view.views'
 
 local C = ffi.C

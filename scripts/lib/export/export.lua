@@ -9,7 +9,6 @@ local ffi = require 'ffi'
 local files = require 'lib.export.file'
 local formats = require 'lib.export.formats'
 local lanes = require 'lib.export.lanes'
-local libc = require 'bindings.base.libc'
 local text = require 'bindings.base.text'
 
 local C = ffi.C
@@ -65,10 +64,8 @@ local function read_clock(run)
   C.session_read_clock(run.session, clock)
   local boot = 0
   if not run.is_recorded then
-    local mono_now, boot_now = ffi.new 'int64_t[2]', ffi.new 'int64_t[2]'
-    libc.clock_gettime(libc.CLOCK_MONOTONIC, mono_now)
-    libc.clock_gettime(libc.CLOCK_BOOTTIME, boot_now)
-    boot = tonumber((boot_now[0] - mono_now[0]) * 1000000000LL + boot_now[1] - mono_now[1])
+    local mono = C.clock_monotonic()
+    boot = tonumber(ffi.cast('int64_t', C.clock_boottime() - mono))
     if boot < 1000000 then boot = 0 end -- never suspended: the clocks are the same
   end
   local has_wall = clock.wall_sec == clock.wall_sec

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # A script that does not return ends after Ctrl-C: interpreted code with its line and results, compiled code at once.
 # Nothing is left in the kernel.
-# Runs beside others.
 . "$(dirname "$0")/../../lib.sh"
 sched=$DATA/sched.data
 uprobes=/sys/kernel/tracing/uprobe_events

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # docs/first-profiler.md can be followed from its first command to its last, and the commands, scripts and one-liners in
 # docs/from-bpftrace.md and docs/from-perf-python.md run.
-# Runs beside others.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup syscalls:sys_enter_read
 

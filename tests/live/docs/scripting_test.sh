@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The scripts in docs/scripting.md are complete: each has its file name in its first line, and the commands of the page
 # run them.
-# Runs beside others.
 . "$(dirname "$0")/../../lib.sh"
 page=$TOP/docs/scripting.md
 export XDG_CACHE_HOME=$TOP/build/cache # of compiled BPF programs

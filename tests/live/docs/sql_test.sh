@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The commands of docs/sql.md.
-# Runs beside others.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_wakeup sched:sched_switch irq:softirq_entry raw_syscalls:sys_enter
 cd "$TMP" || exit 1

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # "Where to add things" in docs/internals.md is true: adds one of each to a copy of the tree, in the places that the
 # table names and nowhere else, builds the copy, and runs what was added.
-# Runs beside others.
 . "$(dirname "$0")/../../lib.sh"
 
 tree=$TMP/tree

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # blktrace on the disks of this machine; a guest has one whose requests are known.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint block:block_rq_issue block:block_rq_complete
 cd "$TMP" || exit 1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # bpf:kvm_exit is compiled, loaded and unloaded; guests, which use the compiled program, test what it counts.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 export XDG_CACHE_HOME=$TOP/build/cache
 needs_tracepoint kvm:kvm_exit kvm:kvm_entry

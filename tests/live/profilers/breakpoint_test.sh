@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Breakpoints on writes: the reported values, for instructions of every kind, compared with the memory.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 cd "$TOP" || exit 1
 [ "$(uname -m)" = x86_64 ] || skip_all 'instructions are decoded on x86_64 only'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # event-lost: every counted event is delivered; with tiny rings it is delivered or lost.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_process_exec
 syscalls=$TOP/build/workloads/syscalls

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # hrtimer: counts in the samples of a clock. Each system call of a program is in some period, and the counts of each
 # event are next to its name.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # kmemleak: pages that a program keeps; malloc and calloc of a program that keeps every tenth object, by probes.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 leak=$TOP/build/workloads/leak

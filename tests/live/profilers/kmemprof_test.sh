@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # kmemprof: the memory that a program allocates and frees, by probes.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 [ -w /sys/kernel/tracing/uprobe_events ] && [ -r /sys/bus/event_source/devices/uprobe/type ] ||

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # kvm-exit without a virtual machine: it says why there is no table.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint kvm:kvm_exit kvm:kvm_entry
 ! pgrep -f 'enable-kvm|accel=kvm|accel kvm' >/dev/null || skip_all 'a virtual machine runs here'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # page-faults: where a program faults, with its registers.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 burn=$TOP/build/workloads/burn

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # percpu-stat: events that cannot be counted are named, the row ALL is the sum of the others.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch
 programs=$TOP/build/workloads

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # profile: a program with known shares, as lines, folded stacks and pictures.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 burn=$TOP/build/workloads/burn

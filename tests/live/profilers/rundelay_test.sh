@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # rundelay: two programs that want one CPU, and two threads that wake each other.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup
 

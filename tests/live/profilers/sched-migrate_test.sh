@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # sched-migrate: a program that moves to the other CPU an exact number of times.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_migrate_task
 [ "$(nproc)" -gt 1 ] || skip_all 'there is one CPU'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # split-lock reports what it lacks.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 
 if [ -d /sys/bus/event_source/devices/cpu ]; then

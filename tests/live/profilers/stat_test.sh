@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # stat: programs that do an exact number of things are counted exactly, as by perf stat, at the cost of one read per CPU
 # and period.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_process_fork sched:sched_switch
 enter=raw_syscalls:sys_enter/id==$GETPPID/

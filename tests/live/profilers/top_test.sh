@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # top: the combinations of keys, names and columns, for an exact number of events; its screen.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch sched:sched_process_fork
 states=$TOP/build/workloads/states

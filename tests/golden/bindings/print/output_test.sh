@@ -36,9 +36,27 @@ cat >"$TMP/want" <<'E'
 {"event":"row","pid":10,"comm":"a\u000ab","us":1.5,"file":"x y"}
 {"event":"row","pid":20,"comm":null,"us":1.5,"file":"x y"}
 {"event":"other","pid":12345678901,"tail":"z"}
-{"event":"row","pid":18446612686364999680,"tail":"z"}
+{"event":"row","pid":"18446612686364999680","tail":"z"}
 E
 row --json >"$TMP/got"
 check 'out:row: objects' diff "$TMP/want" "$TMP/got"
 row --csv >"$TMP/got"
 expect_line 'out:row: CSV' '^row,20,,1.5,x y$' "$TMP/got"
+
+# Addresses beyond 2^53, which a number of Lua cannot hold.
+cat >"$TMP/addresses.lua" <<'E'
+return { summary = 's', start = function(_, out, session)
+  session.want { stacks = true }
+  return { ['kmem:kmalloc'] = function(ev)
+    out:print(('%x %#x'):format(ev.ptr, ev.ptr), session.address_text(ev, ev.ptr))
+    session.stop()
+  end }
+end }
+E
+"$PROFSCRIPT" "$TMP/addresses.lua" --input "$DATA/kmem.data" >"$TMP/got" 2>&1
+expect_line 'addresses in formats' '^ffff88812cc73000 0xffff88812cc73000.ffff88812cc73000$' "$TMP/got"
+for reader in 'python3 -c "import json, sys; print(json.load(sys.stdin)[\"ptr\"])"' 'jq -r .ptr'; do
+	command -v "${reader%% *}" >/dev/null || continue
+	"$PROFSCRIPT" trace -e kmem:kmalloc --json -N 1 --input "$DATA/kmem.data" 2>&1 | eval "$reader" >"$TMP/got" 2>&1
+	expect_line "addresses in JSON, read by ${reader%% *}" '^18446612687116251136$' "$TMP/got"
+done

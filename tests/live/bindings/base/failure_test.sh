@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Exit status 3: this machine lacks or forbids what a valid command line asks for. A misspelled name is status 2.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1

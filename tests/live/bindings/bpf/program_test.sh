@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # BPF programs of scripts: how they attach, the contents of their maps and records, and the messages if something is
 # wrong. What is compiled here is kept for guests, which have no compiler.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 export XDG_CACHE_HOME=$TOP/build/cache
 here=$TOP/tests/scripts/bpf

@@ -4,6 +4,7 @@
 # does a BPF program that adds up the times of the targets, where events are not wanted.
 # Everything that a process starts runs on CPU 0, before other tasks: some kernels do not report the switches of idle
 # tasks on other CPUs, and of tasks that watch the machine.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 "$PROFSCRIPT" --check | grep -q '^ok  BPF filters' || skip_all "$("$PROFSCRIPT" --check | grep '^--  BPF filters')"

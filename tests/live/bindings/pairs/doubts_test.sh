@@ -2,7 +2,6 @@
 # shellcheck shell=bash
 # Events of two machines that are closer together than the error of their clocks are marked with ~. The sender is on
 # this kernel, but seems to be on another one, so pings tell how exact its times are.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 echo 01234567-89ab-cdef-0123-456789abcdef >"$TMP/boot_id"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # How a run starts and ends: signals, the end of its targets, -N, --duration, readers that go away, full disks. It
 # leaves nothing behind and its memory stays small.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch raw_syscalls:sys_enter
 count=(exec -m 1024 -e sched:sched_switch --format csv 'count()')

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # --capture: BPF programs count what perf's samples would have, in the same run: keys, names, sums, histograms. What they
 # cannot do is refused with a reason. Nothing of them stays.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch
 
@@ -121,15 +122,16 @@ check 'without rings' bash -c "! grep rings: '$TMP/out'"
 expect_line '--capture perf' '^rings:' "$TMP/out"
 
 # Programs end with the process.
-programs() { bpftool prog show 2>/dev/null | grep -c 'tracing  name profscript'; }
 if command -v bpftool >/dev/null; then
 	start top -e "$call/id==$GETPPID/" --capture bpf -i 100s
-	check 'a program runs' bash -c "bpftool prog show | grep -q 'tracing  name profscript'"
-	mine=$(bpftool prog show 2>/dev/null | grep 'tracing  name profscript' | cut -d: -f1)
+	mapfile -t ids < <(sed -n 's/^prog_id:[^0-9]*//p' /proc/$tracer/fdinfo/* | sort -u)
+	check 'a program runs' test ${#ids[@]} -ge 1
+	for id in "${ids[@]}"; do bpftool prog show id "$id"; done >"$TMP/out"
+	check 'their names say whose they are' test "$(grep -c ' name ps_' "$TMP/out")" -eq ${#ids[@]}
 	kill -KILL "$tracer"
 	wait "$tracer" 2>/dev/null
-	# Others may run programs, too: those that ran before must go.
-	gone() { for id in $mine; do bpftool prog show id "$id" >/dev/null 2>&1 || return 0; done; return 1; }
+	# shellcheck disable=SC2317 # wait_for calls it
+	gone() { for id in "${ids[@]}"; do ! bpftool prog show id "$id" || return 1; done; }
 	check 'SIGKILL leaves nothing' wait_for 10 gone
 else
 	skip 'SIGKILL' 'bpftool is not installed'

@@ -3,6 +3,7 @@
 # --capture: every profiler prints the same about an exact workload, however its events arrive: as perf's samples, captured,
 # and as `auto` takes them. Others say why BPF programs cannot take their events. What programs count and pair is tested in
 # in_kernel_test.sh, and those of bpf/ways.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --capture bpf --duration 1ms >/dev/null 2>"$TMP/err" ||
@@ -163,7 +164,7 @@ not 'is not a tracepoint' breakpoint 0xffffffff81000000
 not 'arguments of signal' signal
 not 'arguments of kmem' kmemprof -e kmem:kmalloc//stack/ -e kmem:kfree//stack/
 not 'arguments of kmem' kmemleak --alloc kmem:kmalloc --free kmem:kfree
-not 'a BPF program writes' task-state -C 0 -p $$
+not 'a BPF program writes' task-state -N 5 -p $$
 not 'the common_flags of sched:sched_wakeup' rundelay -p $$ --than 1s --detail --heatmap "$TMP/map"
 
 # Those that only count, one whose event has a string without a fixed size in some kernels, and those that need a disk, virtual machines or hardware counters.

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # push= and --push: events go to a file, a pipe and sockets, perf and profscript read them there, and what was produced
 # is what arrived and what was said to be dropped.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch
 enter=raw_syscalls:sys_enter/id==$GETPPID/

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # --watch: a script is reloaded when it is saved. No event is lost if the events stay the same, the state is kept, and a
 # mistake leaves the version before running.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit
 cd "$TMP" || exit 1

@@ -112,3 +112,11 @@ check 'all about the process' awk -v me=$$ '!($0 ~ "pid=" me " ") { exit 1 }' ou
 "$PROFSCRIPT" trace -e 'raw_syscalls:sys_enter,task-state' --dry-run -p $$ >out 2>&1
 in_order 'a dry run tells where each event is taken' '^  raw_syscalls:sys_enter:' '^  sched:sched_switch:' \
 	'^    target: all CPUs, restricted to events about the target below$' "^target: all threads of processes $$"
+
+if unshare -pf --mount-proc true 2>/dev/null; then
+	unshare -pf --mount-proc "$PROFSCRIPT" task-state -- true >out 2>err
+	expect_line 'thread ids of another namespace are not compared without a word' \
+		'^task-state: pid of sched:sched_wakeup is a thread id of the machine, not of this pid namespace' err
+else
+	skip 'thread ids of another namespace' 'no pid namespaces'
+fi

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Attaching: the events of the targets are counted exactly, and no others.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint syscalls:sys_enter_getppid raw_syscalls:sys_enter sched:sched_switch
 event=syscalls:sys_enter_getppid

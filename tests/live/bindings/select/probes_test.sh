@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Functions of a library that is not executable, with C++ names.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 cd "$TMP" || exit 1
 
@@ -40,6 +41,23 @@ if [ -r /sys/bus/event_source/devices/uprobe/type ] && gcc -O1 -shared -fPIC -o 
 		printf '%s\n' "-:test_$$/faults" "-:test_$$/read" >>$uprobes
 	fi
 	check_status 'a name of perf in a system that does not exist' 2 "$PROFSCRIPT" trace -e x:faults -- ./use
+	# A program and its path in a mount namespace that this process is not in.
+	{
+		printf '#include <unistd.h>\n'
+		cat shape.c
+		echo 'int main(void) { for (;;) area(usleep(1000) + 3); }'
+	} >inside.c
+	mkdir inner
+	if gcc -O0 -o inside inside.c && unshare -m true 2>/dev/null; then
+		unshare -m sh -c 'mount -t tmpfs none inner && cp inside inner && exec inner/inside' &
+		inside=$!
+		wait_for 20 sh -c "readlink /proc/$inside/exe | grep -q inner"
+		for place in "\"$TMP/inner/inside\"" inside; do
+			timeout 20 "$PROFSCRIPT" trace -e "uprobe:shape::area@$place" -N 2 -p $inside >out 2>&1
+			expect_line "a probe at the target's $place" '^2$' <(grep -c 'inside .*uprobe:shape::area: ' out)
+		done
+		kill $inside
+	fi
 	# A program with the mark of Go, whose stacks move.
 	printf '__asm__(".section .go.buildinfo,\\"a\\"\\n.ascii \\"x\\"\\n.text");\n' | cat - use.c >go.c
 	gcc -O1 -o go go.c -L. -lshape -Wl,-rpath,"$TMP"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The loops over the events are compiled: LuaJIT's own report of a run (jit.v) shows a loop trace for each. From then on
 # nothing on the path of an event runs in the interpreter.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 here=$TOP/tests/recordings
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Software, hardware and clock events: what they count and sample, and the messages about those that do not exist.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # perf events that a script opens with parameters: the contents of their samples, live and from a recording, and the
 # parameters that are refused.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Filters in BPF programs on a tracepoint's arguments (bpf/gen/arguments.lua): the counts are those of exact
 # workloads, and of perf's filters in the same run.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch sched:sched_waking
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Events of single system calls in BPF programs: the calls that perf counts and no others, several programs of one event,
 # pairs and targets. perf has them where programs would cost more.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint syscalls:sys_enter_{semget,getppid} syscalls:sys_exit_{semget,getppid} raw_syscalls:sys_enter
 SEEN=$TOP/tests/tools/seen.lua

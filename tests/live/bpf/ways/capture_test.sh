@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Events that BPF programs capture (--capture): the same as those of perf, in the same order, and none is lost untold.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_switch sched:sched_wakeup irq:softirq_entry exceptions:page_fault_user
 SEEN=$TOP/tests/tools/seen.lua

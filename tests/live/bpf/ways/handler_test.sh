@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Handlers of scripts that only count: BPF programs count what the handlers would have, in the same run. `explain` says
 # which do, and why the others do not.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Live exports: all events of a workload, Ctrl-C, losses, counters; and viewers that read the files.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch
 command -v protoc >/dev/null || skip_all 'protoc (package protobuf-compiler)'

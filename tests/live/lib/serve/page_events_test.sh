@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The events behind the page of --serve in Chromium: those of a selected time, and the pairs of a bucket of the heat map.
 # The page asks the run, which has read a recording and stays.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 . "$TOP/tests/tools/browser.sh"
 needs_tracepoint sched:sched_wakeup sched:sched_switch

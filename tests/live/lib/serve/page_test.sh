@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The page of --serve in Chromium: it shows the tables of the profiler, adds up the time that is selected, and draws flame
 # graphs. A recording is read at once and then stays until Ctrl-C, so that all numbers are known.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 . "$TOP/tests/tools/browser.sh"
 wakeups=(-e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/)

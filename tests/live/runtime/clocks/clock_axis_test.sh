@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # --tsc and --clock-offset on live events. A workload reads the TSC around each of its system calls.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 cd "$TMP" || exit 1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # What the system refuses is reported in one line: permissions, memory, descriptors, tracefs.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 switch=sched:sched_switch
 needs_tracepoint $switch

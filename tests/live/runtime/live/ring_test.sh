@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The losses of a tiny ring are counted exactly: seen and lost events add up to those that happened.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit
 enter=raw_syscalls:sys_enter/id==$GETPPID/

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # uprobes, return probes and USDT probes of a program that passes them an exact number of times with known arguments.
 # None of them stays in the kernel, however the run ends.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 . "$TOP/tests/tools/probes.sh"
 

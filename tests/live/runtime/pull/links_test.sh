@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # Links to other profscripts that are silent, broken or slow to come, and the ends of runs that pull.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 CALLS="raw_syscalls:sys_enter/id==$GETPPID"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # Events of a guest without a network: through a virtio-serial port, which QEMU serves as a unix socket.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 PORT=/dev/virtio-ports/org.profscript.0

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # Events of another profscript on this machine: all of them arrive, or are reported as lost.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 CALLS="raw_syscalls:sys_enter/id==$GETPPID"

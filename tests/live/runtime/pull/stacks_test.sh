@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # Stacks of another machine: their kernel functions are those that the sender names.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 CALLS="raw_syscalls:sys_enter/id==$GETPPID"

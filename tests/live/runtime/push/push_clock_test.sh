@@ -2,7 +2,6 @@
 # shellcheck shell=bash
 # Times that are sent follow --clock-offset and --tsc, as do all clocks in the stream, so perf prints converted times.
 # Another profscript gets its own times back.
-# Runs beside others.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 CALLS="raw_syscalls:sys_enter/id==$GETPPID"

@@ -3,6 +3,7 @@
 # The function that makes a system call has its name, whatever happened to the program: libraries that are loaded and
 # unloaded, programs that start others, files that are deleted or replaced, other roots and namespaces, code generated
 # at run time, names of other languages.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 [ "$(uname -m)" = x86_64 ] || skip_all 'the programs are written for x86-64'

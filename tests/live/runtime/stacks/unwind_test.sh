@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Stacks of programs without frame pointers (--call-graph dwarf): the whole known call chain, live, of programs that
 # have ended, from signal handlers, and from recordings by perf with perf's frames.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 [ "$(uname -m)" = x86_64 ] || skip_all 'stacks are unwound on x86-64 only'

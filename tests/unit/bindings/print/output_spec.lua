@@ -90,7 +90,7 @@ describe('output', function()
     out:flush()
     assert.equal(
       '{"table":"wakeups","time":1795190086.227953,"pid":1,"wait_ns":1500,"comm":"a,\\"b\\""}\n'
-        .. '{"table":"wakeups","time":1795190086.227953,"pid":18446744073709551615,"wait_ns":null,'
+        .. '{"table":"wakeups","time":1795190086.227953,"pid":"18446744073709551615","wait_ns":null,'
         .. '"comm":"=x\\u001b\\\\xff"}\n',
       read()
     )
@@ -127,7 +127,7 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
     local fields = { pid = 1, addr = 0xffff888000000000ULL, comm = 'a b\n', stack = { 'f', 'g;h' }, none = 1 / 0 }
     local expected = {
       text = 'sys:ev addr=ADDRESS comm=a b\\x0a none= pid=1 stack=f;g;h\n',
-      json = '{"event":"sys:ev","addr":ADDRESS,"comm":"a b\\u000a","none":null,"pid":1,'
+      json = '{"event":"sys:ev","addr":"ADDRESS","comm":"a b\\u000a","none":null,"pid":1,'
         .. '"stack":["f","g;h"]}\n',
       csv = 'event,addr,comm,none,pid,stack\nsys:ev,ADDRESS,a b\\x0a,,1,f;g;h\n',
     }

@@ -103,6 +103,13 @@ describe('a plan', function()
     assert.equal('perf_count', ways_of(plan({}, { event(CALL, { is_counted = true }) })))
   end)
 
+  it('leaves events that are not opened', function()
+    local made = plan({}, { event(CALL, { is_derived = true }), event(SWITCH) })
+    assert.equal('sample, capture all', ways_of(made))
+    assert.same({}, made.routes[1].why)
+    assert.is_nil((planner.why_perf(made)))
+  end)
+
   it('is the same for the same facts', function()
     local list = { event(CALL), event(SWITCH), event('cpu-clock', CLOCK) }
     local known = facts({ exit_n = 1, sched_policy = 1 }, list, { offer('count', { list[1] }) })

@@ -23,6 +23,15 @@ describe('a route', function()
     assert.is_true(route.is_read(one))
   end)
 
+  it('forgets the program of an offer that was refused', function()
+    for by, program in pairs { BPF = 'ps_count_switch', perf = false } do
+      local one = route.new 'a:b'
+      route.write(one, { program = 'ps_count_switch' })
+      route.follow(one, { by = by })
+      assert.equal(program or nil, one.program)
+    end
+  end)
+
   it('tells which conditions programs check', function()
     for level, is_filtered in pairs { guards = true, all = true, kernel = false } do
       local one = route.new 'a:b'

@@ -11,7 +11,7 @@ local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bpf.gen.program'
 local system_calls = require 'bpf.gen.system_calls'
-local types = require 'bpf.gen.types'
+local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT, FRAME = asm.CONTEXT, asm.FRAME
 local user_strings = {}
@@ -211,9 +211,10 @@ function user_strings.load(spec)
   local size = 0
   for _, field in pairs(spec.fields) do size = math.max(size, field.offset + field.size) end
   for _, one in ipairs(spec.strings) do size = size + (one.is_list and MAX_LIST or 0) + ROOM end
-  local memory = program.memory(bit.band(size + 2 * ROOM, -8))
-  local events = program.perf_events(lib.libbpf_num_possible_cpus())
-  local loaded = program.load(generate(spec, memory, events), { type = 'tracing', name = 'profscript_str',
+  local memory = program.memory(bit.band(size + 2 * ROOM, -8), 1, 'string_memory')
+  local events = program.perf_events(lib.libbpf_num_possible_cpus(), 'string_rings')
+  local loaded = program.load(generate(spec, memory, events), { type = 'tracing',
+    name = 'str_' .. program.short(spec.tracepoint),
     tracepoint = types.tracepoint(spec.tracepoint) })
   return loaded, events
 end

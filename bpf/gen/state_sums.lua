@@ -10,7 +10,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local kernel_sums = require 'bpf.gen.sums'
 local libbpf = require 'bindings.bpf.libbpf'
-local outliers = require 'bpf.gen.outliers'
+local outliers = require 'bpf.gen.sent_pairs'
 local program = require 'bpf.gen.program'
 local sched_switch = require 'bindings.expr.sched_switch'
 local starts = require 'bpf.gen.starts'
@@ -58,12 +58,13 @@ TaskStates.__index = TaskStates
 ---@return TaskStates
 function task_states.new(plan)
   local self = setmetatable({ plan = plan, nr_threads = sys.pid_max() }, TaskStates)
-  self.words = program.mapped(8 * self.nr_threads)
-  self.limits, self.counters = plan.threads and plan.threads.limits or program.mapped(16), program.mapped(24)
+  self.words = program.mapped(8 * self.nr_threads, 'states')
+  self.limits, self.counters = plan.threads and plan.threads.limits or program.mapped(16, 'state_limits'),
+    program.mapped(24, 'state_counts')
   ffi.cast(words_type, self.limits.bytes)[ENDED / 8] = -1ULL
-  self.tags = program.mapped(sched_switch.MAX_PREV_STATE + 1)
+  self.tags = program.mapped(sched_switch.MAX_PREV_STATE + 1, 'state_tags')
   for bits = 0, sched_switch.MAX_PREV_STATE do self.tags.bytes[bits] = sched_switch.state_of(bits) or OUT end
-  if plan.threads then self.first = program.mapped(self.nr_threads) end
+  if plan.threads then self.first = program.mapped(self.nr_threads, 'state_first') end
   if plan.by_thread then
     self.rows = kernel_sums.rows(2, { nr_cpus = plan.nr_cpus, sides = plan.sides, most = MOST_ROWS, kinds = STATES + 1,
       threshold = plan.threshold, buckets = true, named = true, has_tables = true })
@@ -73,8 +74,9 @@ function task_states.new(plan)
   if plan.outliers then
     local size = outliers.more(plan.outliers)
     self.has_all = self.nr_threads <= MOST_KEPT
-    self.no_event = program.mapped(size)
-    self.kept = self.has_all and program.mapped(self.nr_threads * size) or program.hash(8, size, MOST_KEPT)
+    self.no_event = program.mapped(size, 'state_none')
+    self.kept = self.has_all and program.mapped(self.nr_threads * size, 'state_kept')
+      or program.hash(8, size, MOST_KEPT, 'state_kept')
   end
   return self
 end
