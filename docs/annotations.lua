@@ -41,7 +41,7 @@ annotations.GROUPS = {
     'glob', 'sorted', 'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
 }
 --- Modules that are written for one profiler or command. The page names them only, and adds those of lib.engines.
-annotations.INTERNAL = { 'kernel_sums', 'task_state_waits', 'task_states' }
+annotations.INTERNAL = { 'task_state_waits', 'task_states' }
 for path in io.popen('ls scripts/lib/engines'):lines() do
   table.insert(annotations.INTERNAL, 'engines.' .. path:match '^(.*)%.lua$')
 end

@@ -129,21 +129,6 @@ function request.counts(api, of)
     return tally.new(instance, settings)
   end
 
-  --- Adds up how long tasks run on each CPU, in the kernel if possible. Only valid in start().
-  ---@param settings CpuTimesSettings
-  function api.cpu_times(settings)
-    check_start 'session.cpu_times'
-    cpu_times.new(instance, settings)
-  end
-
-  --- Adds up how long tasks are in their states, in the kernel if possible. Only valid in start().
-  ---@param settings TaskStatesSettings
-  ---@return TaskStatesOffer
-  function api.task_states(settings)
-    check_start 'session.task_states'
-    return task_states.new(instance, settings)
-  end
-
   --- Makes each sample of an event contain the number of these events on its CPU so far, including itself. Subtract the
   --- number of received samples to get the number of lost ones. Only for live events on CPUs. Only valid in start().
   ---@param event Event
@@ -159,6 +144,30 @@ function request.counts(api, of)
       end
       return tonumber(C.session_own_count(session, e))
     end
+  end
+end
+
+--- Adds the functions that add up the times of tasks, for the profilers that ship with profscript.
+---@param api Session
+---@param of SessionParts
+function request.task_times(api, of)
+  local instance, check_start = of.instance, of.check_start
+
+  --- Adds up how long tasks run on each CPU, in the kernel if possible. Only valid in start().
+  ---@param settings CpuTimesSettings
+  ---@package
+  function api.cpu_times(settings)
+    check_start 'session.cpu_times'
+    cpu_times.new(instance, settings)
+  end
+
+  --- Adds up how long tasks are in their states, in the kernel if possible. Only valid in start().
+  ---@param settings TaskStatesSettings
+  ---@return TaskStatesOffer
+  ---@package
+  function api.task_states(settings)
+    check_start 'session.task_states'
+    return task_states.new(instance, settings)
   end
 end
 

@@ -249,21 +249,21 @@ function kernel_sums.fits(n, nr_cpus) return 2 * nr_cpus * n * kernel_sums.cell_
 -- Of each CPU and side. A key has the row's two numbers and the number of a bucket, or ROW; 0: free. What is used
 -- together is near each other, because cache lines and pages are most of the cost: a place is a hash plus an offset,
 -- and if it is taken, the whole neighbourhood is tried elsewhere.
-ffi.cdef [[
-enum { SUMS_TABLE_ROWS = 2048, SUMS_TABLE_BUCKETS = 8192 };
+local TABLE_ROWS, TABLE_BUCKETS = 2048, 8192
+ffi.cdef(([[
 struct sums_table {
-  struct { uint64_t key; struct hist_sums sums; } rows[SUMS_TABLE_ROWS];
-  struct { uint64_t key, count; } buckets[SUMS_TABLE_BUCKETS];
+  struct { uint64_t key; struct hist_sums sums; } rows[%d];
+  struct { uint64_t key, count; } buckets[%d];
 };
-]]
+]]):format(TABLE_ROWS, TABLE_BUCKETS))
 local KIND_SHIFT, NUMBER_SHIFT, ROW, MOST_KINDS = 12, 16, 0xfff, 16 -- of a key
 local NEAR_BUCKETS, PROBES = 128, 8
 local MULTIPLIER = 0x9e3779b97f4a7c15ULL
 local table_type = ffi.typeof 'struct sums_table *'
 local TABLE, BUCKETS_AT = ffi.sizeof 'struct sums_table', ffi.offsetof('struct sums_table', 'buckets')
-local ROW_SIZE, BUCKET_SIZE = BUCKETS_AT / C.SUMS_TABLE_ROWS, 16
+local ROW_SIZE, BUCKET_SIZE = BUCKETS_AT / TABLE_ROWS, 16
 local KEY = 8 -- bytes
-assert(C.HIST_BUCKETS <= ROW and ROW_SIZE == KEY + SUMS and TABLE == BUCKETS_AT + C.SUMS_TABLE_BUCKETS * BUCKET_SIZE)
+assert(C.HIST_BUCKETS <= ROW and ROW_SIZE == KEY + SUMS and TABLE == BUCKETS_AT + TABLE_BUCKETS * BUCKET_SIZE)
 
 ---@class SumsTables
 ---@field map Descriptor
@@ -335,7 +335,7 @@ function Tables:add(a, places, key, free, none)
   a:value(0, MULTIPLIER)
   a:alu_r('mul', 2, 0)
   local is_free = a:new_label()
-  each_place(a, 0, ROW_SIZE, C.SUMS_TABLE_ROWS, function()
+  each_place(a, 0, ROW_SIZE, TABLE_ROWS, function()
     a:load(8, 1, 0, 0)
     a:jump_r('==', 1, 3, found)
     a:jump('==', 1, 0, is_free)
@@ -352,7 +352,7 @@ function Tables:add(a, places, key, free, none)
   a:load(8, 1, FRAME, key + 16)
   a:alu_r('or', 3, 1)
   a:alu('and', 1, NEAR_BUCKETS - 1)
-  each_place(a, BUCKETS_AT, BUCKET_SIZE, C.SUMS_TABLE_BUCKETS, function()
+  each_place(a, BUCKETS_AT, BUCKET_SIZE, TABLE_BUCKETS, function()
     local taken = a:new_label()
     a:load(8, 1, 0, 0)
     a:jump_r('==', 1, 3, counted)
@@ -396,14 +396,14 @@ function Tables:take(side, add_row, add_count)
   end
   for cpu = 0, self.n - 1 do
     local one = ffi.cast(table_type, self.map.bytes + ((side - 1) * self.n + cpu) * TABLE)
-    for i = 0, C.SUMS_TABLE_ROWS - 1 do
+    for i = 0, TABLE_ROWS - 1 do
       local row = one.rows[i]
       if row.sums.count > 0 then
         local numbers, kind = split(row.key)
         add_row(numbers, kind, row.sums)
       end
     end
-    for i = 0, C.SUMS_TABLE_BUCKETS - 1 do
+    for i = 0, TABLE_BUCKETS - 1 do
       local bucket = one.buckets[i]
       if bucket.count > 0 then
         local numbers, kind = split(bucket.key)

@@ -71,7 +71,7 @@ get() {
 	local host=${url#http://} path=$1
 	host=${host%%/*}
 	exec {web}<>"/dev/tcp/${host%:*}/${host#*:}"
-	printf 'GET %s HTTP/1.0\r\nHost: x\r\n\r\n' "$path" >&"$web"
+	printf 'GET %s HTTP/1.0\r\nHost: %s\r\n\r\n' "$path" "$host" >&"$web"
 	cat <&"$web" >"$TMP/answer"
 	exec {web}>&-
 	sed '1,/^\r$/d' "$TMP/answer" >"$TMP/body"

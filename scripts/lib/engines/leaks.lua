@@ -27,8 +27,7 @@ Leaks.__index = Leaks
 ---@param session Session
 ---@return Leaks
 function leaks.new(opt, out, session)
-  tables.record('status', STATUS)
-  return setmetatable({
+  local self = setmetatable({
     _opt = values.optional(opt), _out = out, _session = session,
     live = objects.new(MAX_OBJECTS), events = {}, unsized = {}, has_stacks = false,
     allocated = 0, freed = 0, known_from = 0,
@@ -43,6 +42,8 @@ function leaks.new(opt, out, session)
       { name = 'stack' },
     }, { stamp = false }),
   }, Leaks)
+  tables.record('status', STATUS)
+  return self
 end
 
 --- Calls a function with each live object that is old enough, and whether lost events may have freed it.

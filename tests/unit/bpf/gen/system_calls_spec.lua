@@ -18,8 +18,8 @@ end
 
 --- Loads a program that counts an event.
 local function counter(calls, gate, event)
-  local counts = program.mapped(8)
-  local loaded = probe.load({ event = event, switch = gate, filters = {}, calls = calls }, function(a)
+  local counts = program.mapped(8, 'test')
+  local loaded = probe.load({ event = event, verb = 'test', switch = gate, filters = {}, calls = calls }, function(a)
     a:map_value(1, counts, 0)
     a:alu('mov', 2, 1)
     a:atomic_add(8, 1, 0, 2)
