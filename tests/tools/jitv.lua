@@ -5,12 +5,13 @@
 local words = { ... }
 local attach = jit.attach
 
---- Whether the driver has called the handler of an interval or of the end.
+--- Whether the run ends an interval, or has ended. All else in these files runs for each batch.
 local function is_report()
   local level = 3
   repeat
     local info = debug.getinfo(level, 'nS')
-    if info and info.name == 'call' and info.source:find 'bindings/run/driver%.lua$' then return true end
+    local file, name = info and info.source:match 'bindings/run/(%l+)%.lua$', info and info.name
+    if file == 'loop' and (name == 'tick' or name == 'call') or file == 'ending' and name ~= 'go' then return true end
     level = level + 1
   until not info
 end
