@@ -104,7 +104,7 @@ local function named(name) return ('ps_' .. name):gsub('[^%w_]', '_'):sub(1, MOS
 --- Creates an array map.
 ---@param value_size integer bytes
 ---@param entries integer
----@param contents ffi.cdata*|string the first value
+---@param contents? ffi.cdata*|string the first value
 ---@param name string see named()
 ---@return Descriptor
 function program.array(value_size, entries, contents, name)

@@ -146,7 +146,12 @@ formats.json = {
     assert(require 'cjson'.decode(line))
     for name, value in line:gmatch '"([^"]+)":("[^"]*")' do f[name] = value:sub(2, -2) end
     for name, value in line:gmatch '"([^"]+)":(%-?[%d.]+)' do f[name] = value end
-    for name, value in line:gmatch '"([^"]+)":%[([^%]]*)%]' do f[name] = value end
+    for name, value in line:gmatch '"([^"]+)":%[([^%]]*)%]' do
+      f[name] = value:gsub('"(%-?%d+)"', function(digits) -- beyond 2^53
+        assert(math.abs(tonumber(digits)) > 2 ^ 53, line)
+        return digits
+      end)
+    end
     return record_words(f, e)
   end,
 }

@@ -30,7 +30,7 @@ if not compiled then compiled, wrong = expr.compile(text, fields, { form = 'filt
 if not compiled then error(expr.caret(wrong), 0) end
 
 pcall(types.tracepoint, name) -- reads the kernel's types
-local count = program.array(8, 1)
+local count = program.array(8, 1, nil, 'count')
 local began = sys.now()
 local loaded, why = asm.attempt(function()
   local a = asm.new()

@@ -316,7 +316,7 @@ check 'memory exhausted in compiled code ends the run' test $? -eq 1
 expect_line 'with the name of the script and the limit' \
 	'^profscript: ./s.lua:?[0-9]*: out of memory: the script uses (more than )?64 MiB .set PROFSCRIPT_MEMORY to allow more.' err
 expect_line 'and its results' '^1 seen$' out
-env -u PROFSCRIPT_MEMORY timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
+env -u PROFSCRIPT_MEMORY timeout 150 "$PROFSCRIPT" ./s.lua --input "$sched" >out 2>err
 expect_line 'the default limit' '^profscript: ./s.lua:?[0-9]*: out of memory: the script uses (more than )?(1?[0-9]{1,3}|20[0-4][0-9]) MiB ' err
 if (ulimit -v 500000 && "$PROFSCRIPT" --version) >out 2>&1; then
 	(ulimit -v 500000 && PROFSCRIPT_MEMORY=100G timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched") >out 2>err
