@@ -75,7 +75,7 @@ for command in "exec -e raw_syscalls:sys_enter count(ev._comm,ev._tid) --csv" 't
 	wait_for 60 scrape && scrape && scrape
 	result $? "${words[0]}: scraped" "$TMP/err"
 	thread=$(grep -Lx profscript "/proc/$tracer/task/"*/comm | head -n 1) # others may serve beside it: with its id
-	thread=$(<"$thread")[,\ ]+$(basename "${thread%/comm}")[, ]
+	thread="$(<"$thread")[, ]+$(basename "${thread%/comm}")[, ]"
 	stop
 	echo "the thread is $thread" >"$TMP/seen"
 	grep -E "$thread" "$TMP/out" | head -n 3 >>"$TMP/seen"
