@@ -269,7 +269,8 @@ function facts.collect(run, list, offers, checked)
     shows_flags = function() return shows_flags(run, checked) end,
     reads_flags = function() return shows_flags(run, checked, true) end,
   })
-  known.kernel = lazily({ release = computed.release(), arch = ffi.arch }, {
+  known.kernel = lazily({ arch = ffi.arch }, {
+    release = computed.release,
     btf = function() return sys.stat '/sys/kernel/btf/vmlinux' ~= nil end,
     bpf = refuses_bpf,
     foreign_pids = function() return run.in_kernel:has_foreign_pids() end,

@@ -53,10 +53,10 @@ end
 
 -- Parts of a program --------------------------------------------------------------------------------
 
---- Generates r9 = the address of the CPU's note, and r8 = the time.
+--- Generates r9 = the address of the CPU's note, and r8 = the time. The CPU's number on the stack was checked before it
+--- was stored: older verifiers do not know the range of a number that is checked after it was stored and loaded again.
 local function begin(self, a, places)
   a:load(8, 1, FRAME, places.cpu)
-  a:jump('>=', 1, self.plan.nr_cpus, 'done')
   a:alu('mul', 1, NOTE.size)
   a:map_value(9, self.notes, 0)
   a:alu_r('add', 9, 1)
@@ -188,6 +188,7 @@ function CpuTimes:load_settle()
   local known, other, settled, running = a:new_label(), a:new_label(), a:new_label(), a:take(8)
   a:alu_r('mov', CONTEXT, 1)
   a:call 'get_smp_processor_id'
+  a:jump('>=', 0, self.plan.nr_cpus, 'done')
   a:store(8, FRAME, places.cpu, 0)
   a:call 'get_current_task_btf'
   a:load(4, 7, 0, (types.member('task_struct', 'pid')))

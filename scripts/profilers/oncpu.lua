@@ -1,15 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- On-CPU time of the tasks of each CPU, or of threads on each CPU. Longer than most profilers because these are two
---- tables, each with and without details.
-local array = require 'lib.array'
-local intern = require 'lib.intern'
+--- On-CPU time of the tasks of each CPU, or of threads on each CPU.
+local cpu_time = require 'lib.engines.cpu_time'
 local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
-
-local MAX_CPU = threads.MAX_CPUS
-local MAX_ROWS = 65536
 
 local function ms(ns) return ('%.1fms'):format(ns / 1e6) end
 
@@ -119,105 +114,24 @@ each task and CPU. A BPF program adds up the times if the kernel can run it; wit
       out:table(flat, cells, nil, function() return text_of(cells, by_thread, opt, session.task_name) end)
     end
     local ours = threads.new(session, opt, not (opt.filter or opt.prio))
-    -- By CPU: the running thread (tid + 1; 0: unknown), the time it started to run, the end of the last loss.
-    local current, since, known_from = array.new(MAX_CPU), array.new(MAX_CPU), array.new(MAX_CPU)
-    local names = {} -- of the running threads by CPU, for --only-comm
-    local keys = intern.new(2, MAX_ROWS)
-    local sums, runs, longest = array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1), array.new(MAX_ROWS + 1)
-    local has_prio = prio and prio.has
-    -- With --filter, the thread that runs between two matching switches is unknown.
-    local sees_all = not opt.filter
-    local from_start = sees_all and not opt.input
-    local unknown = 0 -- ns of CPUs from a loss to the next switch
-    local missed, leaves, enters, forget = unreported.watch()
-    local checks_switches = sees_all and not prio -- a priority may change while a task runs
-
-    local function credit(cpu, tid, comm, ns, complete)
-      if not ours.has(tid) then return end
-      local id
-      if only_comm then id = keys.id(cpu, comm) else id = keys.id(cpu, tid) end
-      sums[id] = sums[id] + ns
-      runs[id] = runs[id] + complete
-      if ns > longest[id] then longest[id] = ns end
-    end
-
-    local function switch(ev)
-      local cpu, pid = ev._cpu, ev.prev_pid
-      if cpu < 0 or cpu >= MAX_CPU then return end
-      if checks_switches then
-        if ours.has(pid) then leaves(pid, ev._time, ev._cpu) end
-        if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time, ev._cpu) end
-      end
-      local from = since[cpu]
-      if from < known_from[cpu] then
-        if from > 0 then unknown = unknown + ev._time - from end
-        current[cpu] = 0
-      elseif from == 0 and from_start then
-        current[cpu] = pid + 1 -- the first switch since the start
-      end
-      if current[cpu] == pid + 1 and (not has_prio or has_prio(ev.prev_prio)) then
-        credit(cpu, pid, only_comm and ev.prev_comm, ev._time - from, 1)
-      end
-      current[cpu], since[cpu] = ev.next_pid + 1, ev._time
-      if has_prio and not has_prio(ev.next_prio) then current[cpu] = 0 end
-      if only_comm then names[cpu] = ev.next_comm end
-    end
-
-    --- Counts the running threads up to this time.
-    local function count_running(time)
-      if not sees_all then return end
-      for cpu = 0, MAX_CPU - 1 do
-        if current[cpu] > 1 and since[cpu] >= known_from[cpu] and time > since[cpu] then
-          credit(cpu, current[cpu] - 1, names[cpu], time - since[cpu], 0)
-          since[cpu] = time
-        end
-      end
-    end
-
+    local times = cpu_time.new(opt, session, ours, prio)
+    local handlers = times.handlers
     local function report(time)
-      count_running(time)
-      local cells = {}
-      for id = 0, keys.max do
-        if id == keys:count() then break end
-        local cpu, who = keys:part(id, 1), keys:part(id, 2)
-        cells[#cells + 1] = {
-          cpu = cpu,
-          tid = not only_comm and who or nil,
-          comm = only_comm and who or session.task_name(who),
-          ns = sums[id], runs = runs[id], longest = longest[id],
-        }
-        sums[id], runs[id], longest[id] = 0, 0, 0
+      local cells, hidden = times.take(time)
+      if hidden then
+        out:warn(('oncpu: %.0f ms are not shown: more than %d tasks'):format(hidden / 1e6, cpu_time.MAX_ROWS))
       end
-      if keys:overflow() > 0 then
-        out:warn(('oncpu: %.0f ms are not shown: more than %d tasks'):format(sums[keys.max] / 1e6, MAX_ROWS))
-        sums[keys.max] = 0
-      end
-      keys:clear()
       print_cells(cells)
     end
-
-    local filter = prio and prio.text 'prev_prio' .. ' || ' .. prio.text 'next_prio' or opt.filter
-    local event = session.event { 'sched:sched_switch' }
-    filter = task_filter.all(filter, ours.filter('prev_pid', 'next_pid'))
-    if filter then event:set { filter = filter } end
-    session.cpu_times { event = event, handler = switch, keys = keys, sums = sums, runs = runs, longest = longest,
-      missed = missed, only_comm = only_comm, prio = has_prio, named = by_thread, duration = opt.duration }
-    return ours.follow {
-      [event] = switch,
-      lost = function(gap)
-        for cpu = gap.cpu or 0, gap.cpu or MAX_CPU - 1 do
-          if cpu < MAX_CPU then known_from[cpu] = math.max(known_from[cpu], gap.to) end
-        end
-        forget(gap)
-      end,
-      interval = report,
-      stop = function(time)
-        report(time)
-        if unknown > 0 and sees_all then
-          out:warn(('oncpu: %.0f ms of CPU time are unknown due to lost events'):format(unknown / 1e6))
-        end
-        unreported.warn(missed, out, 'oncpu', 'the time before them is not counted')
-      end,
-    }
+    handlers.interval = report
+    function handlers.stop(time)
+      report(time)
+      local unknown = times.unknown()
+      if unknown > 0 then
+        out:warn(('oncpu: %.0f ms of CPU time are unknown due to lost events'):format(unknown / 1e6))
+      end
+      unreported.warn(times.missed, out, 'oncpu', 'the time before them is not counted')
+    end
+    return ours.follow(handlers)
   end,
 }

@@ -68,8 +68,8 @@ done
 for args in 'oncpu -i 100s' 'task-state --perins'; do
 	# shellcheck disable=SC2086 # words
 	"$PROFSCRIPT" $args -v -- build/workloads/states sleep 10 thread 10 >"$TMP/out" 2>"$TMP/err"
-	expect_line "$args of a workload" '^  BPF: .*; about the target threads only$' "$TMP/err"
-	check "$args of a workload: two threads" test "$(awk '$2 == "states" { print $1 }' "$TMP/out" | sort -u | wc -l)" = 2
+	expect_line "$args of a workload" '^  sched:sched_switch: .* added up in the kernel, by a BPF program$' "$TMP/err"
+	check "$args of a workload: its two threads and no others" test "$(awk '$1 ~ /^[0-9]+$/ { print $1 }' "$TMP/out" | sort -u | wc -l)" = 2
 done
 
 modprobe null_blk irqmode=0

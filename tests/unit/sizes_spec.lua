@@ -5,19 +5,12 @@ local util = require 'jit.util'
 local LONGEST = 56 -- lines of a function
 local MEDIAN, LARGEST = 60, 150 -- lines of a profiler, without comments and blank lines
 
--- Longer functions by file: how many. The list only gets shorter, to five at most.
+-- Longer functions by file: how many. The list only gets shorter.
 local LONGER = {
-  ['bindings/base/intern.lua'] = 1, -- generates the id functions
-  ['bindings/pairs/matcher.lua'] = 1,
-  ['bindings/print/frames.lua'] = 1,
-  ['bindings/run/driver.lua'] = 1,
-  ['bindings/run/session_api.lua'] = 1,
   ['bpf/gen/capture.lua'] = 1,
   ['scripts/lib/engines/task_state.lua'] = 2,
   ['scripts/lib/export/queues.lua'] = 1,
-  ['scripts/profilers/oncpu.lua'] = 1,
 }
-local LARGER = { ['scripts/profilers/oncpu.lua'] = 241 } -- profilers
 
 local function files(folders)
   local list = {}
@@ -62,7 +55,7 @@ describe('sizes', function()
     local sizes = {}
     for _, path in ipairs(files 'scripts/profilers') do
       sizes[#sizes + 1] = code_lines(path)
-      assert(sizes[#sizes] <= (LARGER[path] or LARGEST), ('%s: %d lines of code'):format(path, sizes[#sizes]))
+      assert(sizes[#sizes] <= LARGEST, ('%s: %d lines of code'):format(path, sizes[#sizes]))
     end
     table.sort(sizes)
     assert(sizes[math.ceil(#sizes / 2)] <= MEDIAN, 'the median is above ' .. MEDIAN)

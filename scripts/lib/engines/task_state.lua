@@ -58,12 +58,12 @@ local function open_events(self)
     return event
   end
   local events, is_one = {}, not (only or names or ours.filter 'pid')
-  events.wakes = select('sched:sched_wakeup', '')
-  events.born = select('sched:sched_wakeup_new', '')
   events.leaves = select('sched:sched_switch', 'prev_', only)
   if is_one then events.enters = events.leaves elseif not only then
     events.enters = select('sched:sched_switch', 'next_')
   end
+  events.wakes = select('sched:sched_wakeup', '')
+  events.born = select('sched:sched_wakeup_new', '')
   return events, only ~= nil
 end
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # A thread that has ended still runs until its last switch. The kernel has no ids for it then.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 
