@@ -9,7 +9,7 @@
 #include "process/self_maps.h"
 
 enum {
-	TICK = 50000000, /* ns of CPU time between two looks */
+	TICK = 90000000, /* ns of CPU time between two looks: all of it ends within two seconds */
 	PATIENCE = 10, /* ticks in Lua before it is interrupted, and again before it is given up */
 	CALLS = 4,     /* ticks in C that count with the next one in Lua, which has called it */
 	MAX_INTERRUPTS = 10, /* of a script that catches all errors */
