@@ -15,6 +15,7 @@ enum {
 	MAX_INTERRUPTS = 10, /* of a script that catches all errors */
 	WAKE = 500000000,    /* ns between two looks at whether a script waits */
 	WAITS = 2,	     /* looks after which it is woken */
+	RAN = 1000000,	     /* ns of CPU time between two looks of a script that runs */
 	PATH_SIZE = 256
 };
 
@@ -25,7 +26,8 @@ static volatile sig_atomic_t ready, running;
 static volatile sig_atomic_t ticks, ticks_since, interrupts;
 static volatile uintptr_t last_code; /* in compiled code since the script returned */
 static volatile sig_atomic_t calls;  /* ticks in C since the last one in Lua, up to CALLS */
-static volatile sig_atomic_t waits;  /* looks since the script returned */
+static volatile sig_atomic_t waits;  /* looks since it last ran */
+static volatile uint64_t last_cpu;   /* ns of CPU time at the last look */
 
 /* The files of the interpreter's code and of the running code; compiled Lua has none. */
 struct place {
@@ -106,12 +108,21 @@ static void on_tick(int number, siginfo_t *info, void *context)
 	ops.interrupt();
 }
 
-/* Its signal ends the call in which the script waits. */
+/* Its signal ends the call in which the script waits. A script that gets little CPU time, but some,
+ * does not wait. */
 static void on_wake(int number)
 {
+	struct timespec t = {0};
+	uint64_t cpu;
+
 	(void)number;
 	if (!running)
 		return;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	cpu = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	if (cpu - last_cpu > RAN)
+		waits = 0;
+	last_cpu = cpu;
 	if (waits < WAITS)
 		waits++;
 	else
