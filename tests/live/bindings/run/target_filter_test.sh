@@ -116,7 +116,7 @@ in_order 'a dry run tells where each event is taken' '^  raw_syscalls:sys_enter:
 if unshare -pf --mount-proc true 2>/dev/null; then
 	unshare -pf --mount-proc "$PROFSCRIPT" task-state -- true >out 2>err
 	expect_line 'thread ids of another namespace are not compared without a word' \
-		'^task-state: pid of sched:sched_wakeup is a thread id of the machine, not of this pid namespace' err
+		'^task-state: prev_pid of sched:sched_switch is a thread id of the machine, not of this pid namespace' err
 else
 	skip 'thread ids of another namespace' 'no pid namespaces'
 fi
