@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Every example script runs, and the events of every example of -h can be opened. Exit status 3 means that this machine
 # lacks what one needs; any other failure is an error.
+# Runs alone.
 . "$(dirname "$0")/../lib.sh"
 export PROFSCRIPT
 needs_tracepoint sched:sched_wakeup

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Switches that the kernel does not report, as those of idle tasks on some machines; here all switches to one program.
 # The profilers see each time that it leaves a CPU, but not when the first of these runs began.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # exec: programs that do an exact number of things are counted exactly.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter sched:sched_waking sched:sched_wakeup sched:sched_process_fork
 enter=raw_syscalls:sys_enter/id==$GETPPID/

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Kernel records about BPF programs, cgroups and tasks that the test creates; live, in recordings, and as events of
 # other profilers.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 cd "$TMP" || exit 1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # signal: an exact number of signals that a program sends to itself.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint signal:signal_generate
 states=$TOP/build/workloads/states

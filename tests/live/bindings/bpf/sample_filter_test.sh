@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # BPF sample filters: of busy tasks with known policy, priority and neighbors, only those that an option selects are
 # sampled.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 "$PROFSCRIPT" --check | grep -q '^ok  BPF filters' || skip_all "$("$PROFSCRIPT" --check | grep '^--  BPF filters')"
 

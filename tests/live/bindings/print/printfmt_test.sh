@@ -3,6 +3,7 @@
 # The print formats of this kernel: perf records tracepoints of many kinds, and every line of trace is what perf script
 # prints. Left out are those for which libtraceevent is wrong and the kernel's own trace file agrees with us:
 # timer:timer_start (flags & (a | b)), block:block_bio_queue (names of classes).
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Sources whose condition is that pairs took too long: BPF programs find these, and send the events that are passed on
 # and no others. Others get the same events as through perf.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Profilers as sources of events for others, on this kernel.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_wakeup raw_syscalls:sys_enter
 export PROFSCRIPT_PATH=$TOP/examples

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The strings behind the arguments of system calls: each with its own event, also with many threads, filters, targets
 # and losses; and what cannot be read.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint syscalls:sys_enter_faccessat syscalls:sys_exit_faccessat syscalls:sys_enter_execve
 cd "$TMP" || exit 1

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # --prometheus while a profiler runs: read by the parser of Prometheus' client (tests/tools/metrics.py), the counts and
 # sums are those of the profiler's own tables. Slow clients, wrong requests, and nothing left at the end.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit
 python=/usr/bin/python3 # with Debian's python3-prometheus-client

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The end of a run with very many tracepoints, which the kernel closes slowly: nobody waits for it.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint syscalls:sys_exit_read
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 # Probes that another profscript sets and sends: found by the name that they have there, with their arguments.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 [ -r /sys/bus/event_source/devices/uprobe/type ] || skip_all 'no uprobe PMU'
 mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The files of a recording are those with the recorded build id, wherever they are now: replaced in place, in perf's
 # cache, or on a server. Another file of the same name gives no names.
+# Runs alone.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter
 [ "$(uname -m)" = x86_64 ] || skip_all 'stacks are unwound on x86-64 only'
