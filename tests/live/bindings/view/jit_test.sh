@@ -99,7 +99,7 @@ return { summary = 'describes with a buffer', start = function()
 end }
 LUA
 compiled 'a description in a buffer' dispatch -- trace -e "\"$TMP/describes.lua\"" --input "$here/zstd.data"
-perf record -q -m 1024 -a -d -e page-faults -c 1 -o "$TMP/faults" -- "$TOP/build/workloads/pages" 20000 >/dev/null 2>&1
+perf record -q -m 1024 -d -e page-faults -c 1 -o "$TMP/faults" -- "$TOP/build/workloads/pages" 20000 >/dev/null 2>&1
 compiled page-faults dispatch -- page-faults --input "$TMP/faults"
 
 # Lists, on recordings that are long enough for all paths to get hot.
