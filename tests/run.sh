@@ -157,7 +157,9 @@ run_all "$(nproc)"
 
 export LAB_SHARED=$log/guests
 mkdir "$LAB_SHARED"
-for name in $(tests/guest/guest.sh); do
+# An emulated processor that waits for a real one makes events of two programs differ by more than these tests allow.
+alone=(bpf/gen/targets bpf/ways/capture bpf/ways/pair)
+for name in $(tests/guest/guest.sh | grep -vFxf <(printf '%s\n' "${alone[@]}")); do
 	add 460 "guest/$name" tests/guest/guest.sh "$name"
 done
 mapfile -t specs < <(find tests/unit -name '*_spec.lua' | LC_ALL=C sort)
@@ -166,6 +168,8 @@ mapfile -t ffi_specs < <(grep -l "require 'ffi'" "${specs[@]}")
 add_suite build/asan build/asan/profscript ' (asan)' "${ffi_specs[@]}"
 add_suite build profscript '' "${specs[@]}"
 run_all $(($(nproc) + 1)) # guests sleep now and then
+for name in "${alone[@]}"; do add 460 "guest/$name" tests/guest/guest.sh "$name"; done
+run_all 1
 unset LAB_SHARED
 
 mapfile -t live < <(find tests/live -name '*_test.sh' | LC_ALL=C sort | grep -vFxf <(printf '%s\n' "${compiling[@]}"))
