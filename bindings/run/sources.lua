@@ -2,7 +2,7 @@
 --- Sources: profilers as event sources of others: `-e 'PROFILER/OPTIONS/ATTRIBUTE/'`. A source is started as on its own
 --- command line, but only for its events and its `describe`. Its events are opened with the others and arrive in the
 --- same stream. Its other handlers are only called if it decides which of its events the others get
---- (bindings/run/gates.lua).
+--- (bpf/run/gates.lua).
 local ffi = require 'ffi'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Strings behind pointers: which arguments of system calls point to strings, and the format of an event whose records
---- contain some of them. The string behind `filename` is the field `__filename_val`. Linux 6.19 has fields of that name
---- itself, and nothing needs to be added.
+--- Strings behind pointers: which arguments of system calls point to strings or buffers, and the format of an event
+--- whose records contain some of them. The string behind `filename` is the field `__filename_val`, of bytes if it is a
+--- buffer. Linux 6.19 has fields of that name itself, and nothing needs to be added.
 local ffi = require 'ffi'
+local buffers = require 'bindings.select.buffers'
 local failure = require 'bindings.base.failure'
 local views = require 'bindings.view.views'
 
@@ -15,23 +16,42 @@ local function parts(system, name)
   return name:match '^(sys_%a+)_(.+)$'
 end
 
---- Returns the arguments of a system call, and those that point to strings.
+--- Returns how an argument is read as text; nil if it is no text.
+---@param call string
+---@param field Field
+---@return table?
+local function text_of(call, field)
+  local rule = buffers.rule(call, field.name)
+  if rule then return { buffer = rule } end
+  if buffers.is_no_text(call, field.name) then return end
+  if field.type:match '^const char %*%s*const %*$' then return { is_list = true } end
+  return field.type:match '^c?o?n?s?t? ?char %*$' and { is_list = false } or nil
+end
+
+--- Returns the arguments of a system call, and those that point to strings or to buffers whose end is known.
 ---@param catalog Catalog
 ---@param call string
 ---@return string[] arguments
 ---@return UserString[] strings
 local function arguments_of(catalog, call)
-  local arguments, strings = {}, {}
+  local arguments, strings, places, types = {}, {}, {}, {}
   local tp = catalog:tracepoint('syscalls', 'sys_enter_' .. call)
   for _, field in ipairs(tp and views.fields(tp) or {}) do
     if not views.has(field, 'COMMON') and not views.has(field, 'DYNAMIC') and field.name ~= '__syscall_nr' then
-      local is_list = field.type:match '^const char %*%s*const %*$' ~= nil
-      if is_list or field.type:match '^c?o?n?s?t? ?char %*$' then
-        strings[#strings + 1] = { name = field.name, field = views.text_field(field.name), argument = #arguments,
-          is_list = is_list }
+      local one = text_of(call, field)
+      if one then
+        one.name, one.field, one.argument = field.name, views.text_field(field.name), #arguments
+        strings[#strings + 1] = one
       end
+      places[field.name], types[field.name] = #arguments, field.type
       arguments[#arguments + 1] = field.name
     end
+  end
+  for i = #strings, 1, -1 do
+    local rule = strings[i].buffer
+    local length = rule and rule.length
+    strings[i].length, strings[i].is_int = places[length], rule and (types[length] or ''):match 'int$' ~= nil
+    if rule and not strings[i].length then table.remove(strings, i) end
   end
   return arguments, strings
 end
@@ -40,7 +60,8 @@ end
 local function extended(text, strings, at)
   local fields, print_fmt, print_args = {}, '', ''
   for i, one in ipairs(strings) do
-    fields[i] = ('\tfield:__data_loc char[] %s;\toffset:%d;\tsize:4;\tsigned:0;\n'):format(one.field, at + 4 * (i - 1))
+    fields[i] = ('\tfield:__data_loc %s[] %s;\toffset:%d;\tsize:4;\tsigned:0;\n')
+      :format(one.buffer and 'u8' or 'char', one.field, at + 4 * (i - 1))
     print_fmt = ('%s, *%s: \\"%%s\\"'):format(print_fmt, one.name)
     print_args = ('%s, __get_str(%s)'):format(print_args, one.field)
   end

@@ -171,20 +171,20 @@ function dispatch.loop(name, branches, stop)
 end
 
 --- Returns the branches that call the handlers of events.
----@param routes ClassHandlers[]
+---@param list ClassHandlers[]
 ---@param lost fun(e: ffi.cdata*) called with the struct event of each EVENT_LOST
 ---@return Branch[]
-function dispatch.routes(routes, lost)
+function dispatch.handlers(list, lost)
   local branches = { { class = C.EVENT_LOST, code = 'lost(e)', bound = { lost = lost } } }
-  for i, route in ipairs(routes) do
-    local bound = { ['type_' .. i] = route.view.type }
+  for i, one in ipairs(list) do
+    local bound = { ['type_' .. i] = one.view.type }
     local code = { ('local ev = cast(type_%d, bxor(cast(bits64, e), batch[0]))'):format(i) }
-    for j, handler in ipairs(route.handlers) do
+    for j, handler in ipairs(one.handlers) do
       local name = ('handler_%d_%d'):format(i, j)
       bound[name] = handler
       code[#code + 1] = name .. '(ev)'
     end
-    branches[#branches + 1] = { class = route.class, code = table.concat(code, '\n'), bound = bound }
+    branches[#branches + 1] = { class = one.class, code = table.concat(code, '\n'), bound = bound }
   end
   return branches
 end

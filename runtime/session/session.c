@@ -373,16 +373,10 @@ static void wait_for_more(struct session *s)
 		end_with_threads(s);
 }
 
-/* Whether the family has ended. The records of its last forks may not have been read yet, so the
- * answer counts only once all records up to its time have been. */
+/* Whether the family has ended, as of the records that have been decoded. */
 static bool has_died_out(struct session *s, uint64_t now)
 {
-	if (!family_ended(s->family))
-		s->childless_at = 0;
-	else if (!s->childless_at)
-		s->childless_at = now;
-	return s->childless_at && s->source->horizon >= s->childless_at &&
-	       s->next_slot == s->nr_slots;
+	return s->next_slot == s->nr_slots && family_died_out(s->family, now, s->source->horizon);
 }
 
 /* Ends the run when its threads have ended, if there are no rings of these threads to report it:

@@ -47,11 +47,10 @@ struct session {
 	struct records *records; /* NULL: no events are records */
 	uint32_t nr_sampled;	 /* sampled events; the others are only counted */
 	uint32_t nr_tracepoints;
-	uint32_t wanted;       /* bit set of side-band classes to deliver */
-	bool threads_ended;    /* all threads of the workload have ended, but not yet its process */
-	bool is_target;	       /* the workload is the target */
-	bool follows;	       /* the workload's children are waited for, too */
-	uint64_t childless_at; /* no member of the family was left then; 0: some are */
+	uint32_t wanted;    /* bit set of side-band classes to deliver */
+	bool threads_ended; /* all threads of the workload have ended, but not yet its process */
+	bool is_target;	    /* the workload is the target */
+	bool follows;	    /* the workload's children are waited for, too */
 	bool stopped, ended, interrupted, per_thread, has_base;
 	uint64_t base;	     /* source clock, ns */
 	uint64_t first_time; /* earlier samples are dropped: not all rings were enabled then */
