@@ -25,7 +25,7 @@ function svg.kind(path)
 end
 
 --- Returns the text of a file in scripts/lib/web/. They are loaded when one is needed: the search for names in what a
---- script can reach (bindings/options/mentions.lua) would read all of them at each start.
+--- script can reach (bpf/handlers/mentions.lua) would read all of them at each start.
 ---@param name string
 ---@return string
 ---@package
