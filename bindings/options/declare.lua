@@ -223,8 +223,6 @@ local KEYS = {
 }
 
 --- Returns the Lua type of an option's parsed value.
----@param option opt.Option
----@return string
 local function value_type(option)
   return option.multiple and 'table' or types[option.type].lua
 end

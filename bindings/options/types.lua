@@ -18,8 +18,6 @@ local function number_text(n)
 end
 
 --- Formats a time in the largest unit that needs at most three decimals: '1.5s' for 1.5e9.
----@param ns number
----@return string
 local function duration_text(ns)
   for _, unit in ipairs { 'h', 'min', 's', 'ms', 'us' } do
     if ns >= NS[unit] and (ns * 1000) % NS[unit] == 0 then return number_text(ns / NS[unit]) .. unit end

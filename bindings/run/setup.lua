@@ -81,10 +81,6 @@ function setup.route(run, version)
 end
 
 --- Returns by class what this process does with each event, so that it must see them.
----@param target_branches? Branch[]
----@param limits Branch[]
----@param list Event[]
----@return table<integer, string>
 local function taken_by(target_branches, limits, list)
   local taken = {}
   for _, branch in ipairs(target_branches or {}) do taken[branch.class] = 'so its threads cannot be selected' end

@@ -170,8 +170,6 @@ local function ids(list)
 end
 
 --- Returns a NULL-terminated array of strings, which is valid as long as the list.
----@param type string
----@param list? string[]
 local function strings(type, list)
   if not list or #list == 0 then return end
   local array = ffi.new(type .. '[?]', #list + 1)

@@ -272,7 +272,6 @@ local Tables = {}
 Tables.__index = Tables
 
 --- Makes tables for the CPUs that are online.
----@return SumsTables
 local function new_tables(nr_cpus)
   local online = cpu_list.numbers(sys.read '/sys/devices/system/cpu/online')
   local n = math.min(nr_cpus, online[#online] + 1)
