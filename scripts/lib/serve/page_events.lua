@@ -14,6 +14,7 @@ local page_events = {}
 local KEPT_BYTES = 64 * 2 ^ 20
 local KEPT_PAIRS = 2 ^ 18
 local MAX_ITEMS = 200 -- of an answer
+local MAX_READ = 10000 -- events that are searched for words
 local MAX_TEXT = 2 ^ 18 -- bytes of an answer, which stacks can make long
 
 local PAIR_SIZE = ffi.sizeof 'struct pair'
@@ -119,15 +120,44 @@ local function range(self, from, to)
   return C.rows_before(self.rows, 0, from + 1), C.rows_before(self.rows, 0, to + 1) - 1
 end
 
-local function add_events(self, question, answer)
-  local first, last = range(self, question.from, question.to)
-  for i = first, last do
+--- Returns whether a line has all of these words.
+local function has_all(line, words)
+  for _, word in ipairs(words) do
+    local at, to = line:find(word, 1, true)
+    while at and (line:sub(at - 1, at - 1):find '[%w_]' or line:sub(to + 1, to + 1):find '[%w_]') do
+      at, to = line:find(word, to + 1, true)
+    end
+    if not at then return false end
+  end
+  return true
+end
+
+--- Adds the events with the words of a question. To print all of them takes too long for a run that goes on.
+local function add_found(self, question, answer, first, last)
+  local stop = math.min(last, first + MAX_READ - 1)
+  for i = first, stop do
     if not has_room(answer) then
-      answer.more = last - i + 1
+      stop = i - 1
       break
     end
+    local line = self.line(C.rows_of(self.rows, 0)[i])
+    if has_all(line, question.has) then add(answer, nil, line) end
+  end
+  if stop < last then
+    table.insert(answer.notes, ('these are among the first %d of %d events'):format(stop - first + 1, last - first + 1))
+  end
+end
+
+local function add_events(self, question, answer)
+  local first, last = range(self, question.from, question.to)
+  if #question.has > 0 then return add_found(self, question, answer, first, last) end
+  local n = last - first + 1
+  if question.last then first = math.max(first, last - MAX_ITEMS + 1) end
+  for i = first, last do
+    if not has_room(answer) then break end
     add(answer, nil, self.line(C.rows_of(self.rows, 0)[i]))
   end
+  answer.more = n - #answer.items
 end
 
 --- Returns the line of an event of a pair.
@@ -164,13 +194,14 @@ end
 
 --- Returns the numbers and texts of a question: NAME=VALUE&..., where % begins two hexadecimal digits.
 local function parse(question)
-  local values = {}
+  local values, has = {}, {}
   for name, value in question:gmatch '([^&=]+)=([^&]*)' do
     values[name] = value:gsub('+', ' '):gsub('%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end)
+    if name == 'has' then has[#has + 1] = values[name] end
   end
   local bucket = tonumber(values.bucket) or values.bucket
   return { from = tonumber(values.from) or -math.huge, to = tonumber(values.to) or math.huge, start = values.start,
-    stop = values.stop, bucket = bucket }
+    stop = values.stop, bucket = bucket, has = has, last = values.last }
 end
 
 local function json_of(self, answer)
@@ -185,6 +216,7 @@ end
 
 --- Answers a question: from=NS&to=NS for the events after a time and until another one; also bucket=N for the pairs
 --- that took 2^N ns to 2^(N + 1), whose events have the aliases start= and stop=; another bucket is not one of pairs.
+--- has=WORD, which may occur several times: only events whose lines have it. last=1: the last ones, not the first.
 ---@param question string
 ---@return string json
 function PageEvents:answer(question)
