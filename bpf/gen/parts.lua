@@ -62,7 +62,7 @@ function parts.text(fields, text, call)
   return setmetatable({ type = 'string', read = function(bytes)
     local value = part.read(bytes)
     local n = tonumber(value)
-    return call(n >= -EXACT and n <= EXACT and n or value)
+    return call(n > -EXACT and n < EXACT and n or value)
   end }, { __index = part })
 end
 
@@ -113,6 +113,17 @@ function parts.of(fields, text, env)
   local field = node.op == 'var' and fields[node.name]
   if field and has(field, 'ARRAY') and field.size == NAME then return name_field(field) end
   asm.refuse("'%s' is text that only profscript can read", text)
+end
+
+--- Returns the part for an expression whose value is a number, or refuses.
+---@param fields table<string, Field>
+---@param text string a valid C expression
+---@param env table<string, function> the functions of LATE
+---@return Part
+function parts.number(fields, text, env)
+  local part = parts.of(fields, text, env)
+  if part.type == 'string' then asm.refuse("'%s' is not a number", text) end
+  return part
 end
 
 return parts

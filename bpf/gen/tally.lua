@@ -506,8 +506,8 @@ function tally.new(list, settings)
     local fields = one.fields
     split_key(one, fields, settings.env)
     one.sum_parts = {}
-    for i, text in ipairs(one.sums) do one.sum_parts[i] = parts.of(fields, text, settings.env) end
-    one.hist_part = one.hist and parts.of(fields, one.hist, settings.env)
+    for i, text in ipairs(one.sums) do one.sum_parts[i] = parts.number(fields, text, settings.env) end
+    one.hist_part = one.hist and parts.number(fields, one.hist, settings.env)
     if one.filter then
       local wrong
       one.condition, wrong = expr.compile(one.filter, fields, { form = 'filter' })
