@@ -84,11 +84,13 @@ end
 ---@return Pass? pass
 local function limit(run, by_script)
   local left = not (run.counts or by_script) and run.left
-  return left and function(list, n)
-    local samples
-    n, samples = dispatch.limit(list, n, left[1])
+  return left and function(list, all)
+    local n, samples = dispatch.limit(list, all, left[1])
     left[1] = left[1] - samples
-    if left[1] == 0 then run:stop(list[n - 1].time) end
+    if left[1] == 0 then
+      run:stop(list[n - 1].time)
+      dispatch.drop(list, n, all)
+    end
     return n
   end or nil
 end
@@ -100,7 +102,13 @@ end
 ---@return Pass
 local function handlers_pass(run, handlers)
   local loop = dispatch.loop('dispatch', dispatch.handlers(handlers, function(e) run.loss:note(e) end), run.stopped)
-  if #handlers > 0 then return loop end
+  if #handlers > 0 then
+    return function(list, n)
+      local taken = loop(list, n)
+      if taken then dispatch.drop(list, taken, n) end
+      return taken
+    end
+  end
   return function(list, n, flags)
     if bit.band(flags, C.BATCH_LOST) ~= 0 then loop(list, n) end
   end

@@ -149,6 +149,13 @@ local function part_of(fields, text, env)
   asm.refuse("'%s' is text that only profscript can read", text)
 end
 
+--- Returns the part for an expression whose value is a number, or refuses.
+local function numeric_part(fields, text, env)
+  local part = part_of(fields, text, env)
+  if part.type == 'string' then asm.refuse("'%s' is not a number", text) end
+  return part
+end
+
 --- Returns the part for a number that becomes text when it is read, by a function that takes what Lua would have.
 ---@param fields table<string, Field>
 ---@param text string a valid C expression
@@ -159,7 +166,7 @@ local function text_part(fields, text, call)
   return setmetatable({ type = 'string', read = function(bytes)
     local value = part.read(bytes)
     local n = tonumber(value)
-    return call(n >= -EXACT and n <= EXACT and n or value)
+    return call(n > -EXACT and n < EXACT and n or value)
   end }, { __index = part })
 end
 
@@ -531,8 +538,8 @@ function tally.new(list, settings)
     local fields = one.fields
     split_key(one, fields, settings.env)
     one.sum_parts = {}
-    for i, text in ipairs(one.sums) do one.sum_parts[i] = part_of(fields, text, settings.env) end
-    one.hist_part = one.hist and part_of(fields, one.hist, settings.env)
+    for i, text in ipairs(one.sums) do one.sum_parts[i] = numeric_part(fields, text, settings.env) end
+    one.hist_part = one.hist and numeric_part(fields, one.hist, settings.env)
     if one.filter then
       local wrong
       one.condition, wrong = expr.compile(one.filter, fields, { form = 'filter' })

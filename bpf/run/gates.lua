@@ -10,8 +10,8 @@ local handlers_by_class = require 'bindings.view.handlers_by_class'
 local C = ffi.C
 local gates = {}
 
-local CLOSE = ('if band(e.flags, %d) == 0 then e.class = %d else e.flags = e.flags - %d end'):format(C.EVENT_PASSED,
-  C.EVENT_FILTERED, C.EVENT_PASSED)
+local CLOSE = ('if band(e.flags, %d) == 0 then %s else e.flags = e.flags - %d end'):format(C.EVENT_PASSED,
+  dispatch.reject 'gate', C.EVENT_PASSED)
 
 --- Returns the sources of a run that are gates. Those of sources come before these.
 ---@param run Run
