@@ -289,6 +289,7 @@ end
 function Serving:interval()
   self.reports = self.reports + 1
   if self.pages then self:log() end
+  if self.events then self.events:end_report() end
   self:publish()
 end
 
