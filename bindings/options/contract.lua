@@ -7,7 +7,7 @@
 --- one is recorded only in the dump of a function, so the dump is parsed, too. The check never guesses: it skips
 --- handlers that assign to their parameter, and fields whose names are computed at run time.
 local bit = require 'bit'
-local bytecode = require 'bindings.options.bytecode'
+local bytecode = require 'bpf.handlers.bytecode'
 local facade = require 'bindings.base.facade'
 local util = require 'jit.util'
 local nearest = require 'bindings.base.nearest'

@@ -10,8 +10,7 @@ local lua_source = require 'bindings.base.lua_source'
 
 local wide_keys = {}
 
-local NAME = '__profscript_key'
-wide_keys.NAME = NAME -- of the check
+local NAME = lua_source.KEY_CHECK
 local INT64, UINT64 = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
 local type, istype = type, ffi.istype
 

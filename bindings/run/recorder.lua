@@ -10,7 +10,7 @@ local cpu_list = require 'bindings.base.cpu_list'
 local dispatch = require 'bindings.view.dispatch'
 local event_filter = require 'bindings.select.event_filter'
 local facade = require 'bindings.base.facade'
-local facts = require 'bindings.run.facts'
+local facts = require 'bpf.run.facts'
 local failure = require 'bindings.base.failure'
 local nearest = require 'bindings.base.nearest'
 local public_event = require 'bindings.view.public_event'
@@ -311,7 +311,7 @@ end
 
 --- Returns a function(events, n) that passes on the events of a dump.
 local function loop_of(self, dump)
-  local routes, out = {}, self._run.out
+  local handlers, out = {}, self._run.out
   local from, to, where = dump.from, dump.to, dump.where
   local each = dump.each or not dump.excerpt and function(ev) out:print_event(ev) end
   local copy = dump.excerpt and copier(self, dump.excerpt)
@@ -324,9 +324,10 @@ local function loop_of(self, dump)
     end
   end
   for i, event in ipairs(self._list) do
-    routes[i] = { class = event.class, view = event.view, handlers = { pass_on } }
+    handlers[i] = { class = event.class, view = event.view, handlers = { pass_on } }
   end
-  return dispatch.loop('recorder', dispatch.routes(routes, function(e) dump.lost = dump.lost + tonumber(e.period) end))
+  local function note_lost(e) dump.lost = dump.lost + tonumber(e.period) end
+  return dispatch.loop('recorder', dispatch.handlers(handlers, note_lost))
 end
 
 --- Reads the rings.

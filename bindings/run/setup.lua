@@ -6,14 +6,14 @@ local dry_run = require 'bindings.run.dry_run'
 local explain = require 'bindings.run.explain'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local gates = require 'bindings.run.gates'
+local gates = require 'bpf.run.gates'
 local generated = require 'bindings.run.generated'
 local handler_plans = require 'bpf.ways.handler'
 local plan_json = require 'bindings.run.plan_json'
-local printed = require 'bindings.run.printed'
+local printed = require 'bpf.handlers.printed'
 local runs = require 'bindings.run.run'
 local target_filter = require 'bindings.run.target_filter'
-local user_strings = require 'bindings.run.user_strings'
+local user_strings = require 'bpf.run.user_strings'
 local versions = require 'bindings.run.version'
 
 local C = ffi.C
@@ -102,7 +102,7 @@ local function taken_by(target_branches, limits, list)
   return taken
 end
 
---- Compiles the passes for the events that come one by one. Needs their routes.
+--- Compiles the passes for the events that come one by one. Needs their handlers.
 ---@param run Run
 ---@param version Version
 ---@param targets? Branch[] see setup.filter()

@@ -3,6 +3,7 @@
 --- events about the named threads. An event in another thread is about them if a field names one of them.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
+local dispatch = require 'bindings.view.dispatch'
 local sys = require 'bindings.base.sys'
 
 local C = ffi.C
@@ -94,7 +95,7 @@ function target_filter.branches(run)
       local condition, before = test(event, i)
       branches[#branches + 1] = {
         class = event.class,
-        code = ('%sif not (%s) then e.class = %d end'):format(before, condition, C.EVENT_FILTERED),
+        code = ('%sif not (%s) then %s end'):format(before, condition, dispatch.reject 'target'),
         bound = { has = has, ['payload_' .. i] = event.view.payload },
       }
     end

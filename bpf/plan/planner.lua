@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The planner: decides how each event of a run is taken. A plan follows from its facts alone, so it can be made
 --- without a kernel. What only an attempt shows, such as that the verifier rejects a program, becomes a fact, too: then
---- the planner is asked again (bindings/run/in_kernel.lua).
+--- the planner is asked again (bpf/run/in_kernel.lua).
 local costs = require 'bpf.plan.costs'
 local route = require 'bpf.plan.route'
 

@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Handler plans: finds the handlers that only count, of which the bytecode says that they do nothing but add to
---- objects of the library and to variables (bindings/options/handler_code.lua). BPF programs can do that in their
+--- objects of the library and to variables (bpf/handlers/code.lua). BPF programs can do that in their
 --- place, if no other code looks at these objects and variables while events arrive: only `interval` and `stop`, before
 --- which they are updated. Handlers that share some of them are taken together, or not at all.
 local array = require 'bindings.base.array'
 local asm = require 'bpf.gen.asm'
 local countable = require 'bindings.base.countable'
 local facade = require 'bindings.base.facade'
-local handler_code = require 'bindings.options.handler_code'
+local handler_code = require 'bpf.handlers.code'
 local handler_joins = require 'bpf.ways.join'
 local handler_terms = require 'bpf.ways.terms'
-local mentions = require 'bindings.options.mentions'
+local mentions = require 'bpf.handlers.mentions'
 local public_event = require 'bindings.view.public_event'
 local tally = require 'bpf.ways.count'
 
@@ -87,7 +87,7 @@ end
 --- Returns the facts of the offer, see OfferFacts.
 function HandlerOffer:facts() return { asks = {} } end -- luacheck: no self
 
---- Loads the programs: see Offer in bindings/run/in_kernel.lua.
+--- Loads the programs: see Offer in bpf/run/in_kernel.lua.
 ---@param kernel InKernel
 function HandlerOffer:load(kernel)
   local nr_cpus, views = kernel.switch.nr_cpus, {}
@@ -311,8 +311,7 @@ function handler_plans.offer(run, checked)
     for _, event in ipairs(entry.found) do table.insert(plan.events, event) end
   end
   refuse_shared(run, plans, checked)
-  run.in_kernel.only_plan = only_plans(plans)
-  for _, offer in ipairs(group(plans)) do run.in_kernel:offer(offer) end
+  run.in_kernel:offer_handlers(group(plans), only_plans(plans))
   return plans
 end
 

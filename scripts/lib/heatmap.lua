@@ -11,7 +11,6 @@
 local svg = require 'lib.svg'
 local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
-local web = require 'lib.web.files'
 
 local heatmap = {}
 
@@ -239,7 +238,7 @@ function Heatmap:svg()
     WIDTH, bottom + BOTTOM, WIDTH, bottom + BOTTOM)
   local colors = {}
   for i, color in ipairs(PALETTE) do colors[i] = ('.c%d { fill: #%s; }'):format(i, color) end
-  parts[#parts + 1] = svg.style(web['heatmap.css'] .. table.concat(colors))
+  parts[#parts + 1] = svg.style(svg.file 'heatmap.css' .. table.concat(colors))
   put('<rect width="100%%" height="100%%" fill="#fff"/>\n')
   put('<text class="title mid" x="%d" y="28">%s</text>\n', WIDTH / 2, svg.escape(self.title))
   put('<text class="mid" x="%d" y="46">%s measurements</text>\n', WIDTH / 2, units.number(self.total))
@@ -262,7 +261,7 @@ function Heatmap:svg()
   put('</g>\n')
   legend(area, put, bottom + 34)
   put('<text class="details end" x="%d" y="%d"> </text>\n', WIDTH - RIGHT, bottom + 45)
-  parts[#parts + 1] = svg.script(web['heatmap.js'])
+  parts[#parts + 1] = svg.script(svg.file 'heatmap.js')
   put('</svg>\n')
   return parts
 end

@@ -9,9 +9,9 @@ local cgroups = require 'bindings.session.cgroups'
 local dispatch = require 'bindings.view.dispatch'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
-local facts = require 'bindings.run.facts'
+local facts = require 'bpf.run.facts'
 local failure = require 'bindings.base.failure'
-local gates = require 'bindings.run.gates'
+local gates = require 'bpf.run.gates'
 local libbpf = require 'bindings.bpf.libbpf'
 local planner = require 'bpf.plan.planner'
 local probe = require 'bpf.gen.probe'
@@ -75,6 +75,14 @@ end
 --- Adds an offer. Only before the session starts.
 ---@param offer Offer
 function InKernel:offer(offer) self.offers[#self.offers + 1] = offer end
+
+--- Adds the offers of handlers.
+---@param offers HandlerOffer[]
+---@param only_plan table<Event, HandlerPlan> of the events that have only one handler
+function InKernel:offer_handlers(offers, only_plan)
+  self.only_plan = only_plan
+  for _, offer in ipairs(offers) do self:offer(offer) end
+end
 
 --- Offers the events of a matcher.
 ---@param config PairsConfig

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
-local help = require 'bindings.command.help'
+local help = require 'lib.command.help'
 local options = require 'bindings.options.parser'
 
 local general = [[
