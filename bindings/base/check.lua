@@ -1,9 +1,27 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Checks of arguments that scripts pass. Errors point at the line of the caller's caller.
+local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
 
-local floor, getmetatable = math.floor, getmetatable
+local floor, getmetatable, istype, type = math.floor, getmetatable, ffi.istype, type
+local INT64, UINT64 = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
+local EXACT = 2 ^ 53
 local check = {}
+
+--- Returns whether a value is an integer of 64 bits.
+---@param value any
+---@return boolean
+function check.is_wide(value) return type(value) == 'cdata' and (istype(INT64, value) or istype(UINT64, value)) end
+
+--- Raises an error if a number, as a key, may stand for several integers of 64 bits: from 2^53 on, not each is a number
+--- of Lua.
+---@param key number
+---@param level integer of the error
+function check.exact_key(key, level)
+  if not (key >= EXACT and key < 2 ^ 64 or key <= -EXACT and key >= -2 ^ 63) then return end
+  error(('the number %.0f cannot be a key: numbers from 2^53 on are not exact, so other keys are the same number; '
+    .. "compute it with 64-bit integers, as in ev:u64 'dev' * 0x100000000 + ev.sector"):format(key), level + 1)
+end
 
 --- Formats a value for a message.
 ---@param value any

@@ -21,7 +21,7 @@ local HIST, SET = ffi.typeof 'struct hist *', ffi.typeof 'struct hist_set *'
 --- Converts a 64-bit value to a number if that is exact; otherwise returns it unchanged.
 local function exact(value)
   local n = tonumber(value)
-  return n <= 2 ^ 53 and n or value
+  return n < 2 ^ 53 and n or value
 end
 
 --- Converts a threshold for C. One beyond 2^63, such as math.huge, means no threshold.
