@@ -138,9 +138,9 @@ function attach.restrict(name, opt, list, warn, own)
   end
 end
 
---- Returns how many bytes of the stack the samples of an event contain, and whether they also contain the kernel's chain
---- of user frames. By default both, so that code without frame pointers does not hide its callers; but not where others
---- unwind, or would take the chain twice, as perf does.
+--- Returns how many bytes of the stack the samples of an event contain, and whether also the kernel's chain of user
+--- frames. By default both, so that code without frame pointers does not hide its callers; but not where others unwind,
+--- or would take the chain twice, as perf does.
 local function copy_of(opt, event)
   local chosen = opt.call_graph
   if opt.user_callchain == false then return 0, false end
