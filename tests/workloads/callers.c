@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * callers COUNT: calls getppid(2) COUNT times by libc's syscall(), which has no frame pointer, from
- * inner(), which has one, as have its callers outer() and main(). Between outer() and main() lie 4 KiB
- * of stack.
+ * inner(), which has one, as have its callers outer() and main(). Between outer() and main() lie 4
+ * KiB of stack.
  */
 #include <string.h>
 #include <sys/syscall.h>
