@@ -95,7 +95,7 @@ local function of_event(run, event, checked)
     is_everywhere = request.everywhere == 1,
     has_stack = has_stack,
     has_user_stack = has_stack and request.callchain >= C.STACK_USER,
-    has_stack_copy = request.attr.sample_stack_user > 0,
+    has_stack_copy = request.attr.sample_stack_user > 0 and type(run.opt.call_graph) == 'table',
     has_strings = event.strings ~= nil,
     has_program = request.bpf_array ~= 0 or is_dropped(run, event),
     has_parts = request.reads ~= 0 or request.sample ~= 0,
