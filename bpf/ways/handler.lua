@@ -103,7 +103,7 @@ function HandlerOffer:load(kernel)
     views[i] = {}
     for j, event in ipairs(plan.events) do views[i][j] = self._joins:view(plan, event, nr_cpus) or false end
   end
-  self._joins:prepare(nr_cpus)
+  self._joins:prepare(kernel)
   for i, plan in ipairs(self.plans) do
     for j, event in ipairs(plan.events) do count(self, session, plan, event, views[i][j] or nil) end
   end
