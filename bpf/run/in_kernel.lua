@@ -120,7 +120,6 @@ function InKernel:has_foreign_pids()
 end
 
 --- Makes the targets of a run: false for all tasks.
----@return Targets|false
 local function make_targets(self)
   local opt, workload = self.run.opt, self.run.workload
   if opt.cgroups and #opt.cgroups > 0 then return targets.groups(cgroups.find(opt.cgroups)) end

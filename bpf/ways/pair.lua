@@ -71,7 +71,6 @@ function pair.new(config, gate)
 end
 
 --- Returns the reasons why programs cannot do what the matcher asks for.
----@return string[]
 local function asks_of(self)
   local config, asks, is_about_outliers = self.config, {}, self.way == 'outliers'
   for _, ask in ipairs(ASKS) do
@@ -117,8 +116,6 @@ local function key_of(config, event, instance)
 end
 
 --- Returns the plan of the programs, and the rules by event.
----@param switch Switch
----@param run Run
 local function make_plan(self, switch, run)
   local config, instance = self.config, run.per_thread and 'tid' or 'cpu'
   local plan = { stages = #config.stages, cycle = config.cycle or false, rules = {}, sides = switch.sides }

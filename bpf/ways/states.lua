@@ -82,7 +82,6 @@ local function roles_of(given)
 end
 
 --- Makes the programs send long states. Refuses what they cannot send.
----@return OutlierPlan
 local function plan_outliers(self, kernel)
   local size, ending = 0, {}
   for _, event in ipairs(self.events) do
@@ -176,7 +175,6 @@ function TaskStatesOffer:settle(kernel)
 end
 
 --- Returns CLOCK_MONOTONIC when the session began.
----@return integer64
 local function base(self) return C.session_exact_time(self._run.session, 0) end
 
 ---@package

@@ -24,7 +24,6 @@ local function existing(event, names)
 end
 
 --- Returns the CPU and task fields of an event, and whether it is a wakeup, switch or migration.
----@return { is?: string, cpus: string[], pids: string[] }
 local function kind_of(event)
   local known = FIELDS[event.name] or {}
   local kind = {

@@ -29,7 +29,6 @@ local function can_share_switches(found, opt, session)
 end
 
 --- Sets the key and filter of each of the four events.
----@param names? TaskFilter
 local function set_up(found, names, ours, session)
   local seen, switches = 0, 0
   for i, stage in ipairs(found.stages) do
