@@ -87,7 +87,6 @@ function ending.report(loop, problems)
 end
 
 --- Prints how exact the times of other machines are.
----@param run Run
 local function print_machines(run)
   local method = ffi.new 'const char *[1]'
   for member = 1, C.session_machines(run.session) - 1 do
