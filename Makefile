@@ -135,6 +135,7 @@ $(BUILD)/web.bc.o: $(BUILD)/web.lua
 build/workloads/%: tests/workloads/%.c tests/workloads/go.h Makefile
 	$(call quiet,CC)mkdir -p $(@D) && $(CC) -std=gnu11 -O2 -g -fomit-frame-pointer $(WARNINGS) $(EXTRA) -o $@ $< -pthread
 # It sends events.
+build/workloads/callers: EXTRA := -fno-omit-frame-pointer
 build/workloads/vmclock: tests/workloads/vmstream.h runtime/wire/preamble.c runtime/wire/own_records.h
 build/workloads/vmclock: EXTRA := -D_GNU_SOURCE -Iruntime runtime/wire/preamble.c
 

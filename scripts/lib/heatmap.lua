@@ -70,7 +70,6 @@ local function open_values(self)
 end
 
 --- Halves the number of columns or rows by adding each to its neighbor.
----@param dimension 'width'|'height'
 local function halve(self, dimension)
   local new, rows = {}, self.rows
   for i = 1, COLUMNS * rows do new[i] = 0 end
