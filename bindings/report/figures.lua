@@ -21,6 +21,7 @@ local figures = {}
 ---@field read number samples that were read
 ---@field rest? number that were in the rings when the run ended
 ---@field rejected table<string, number> by `filter`, `target`, `gate` and `limit`
+---@field is_missed? boolean those that are lost were missed by a program
 ---@field is_exact? boolean the left equation holds
 ---@field share? number how much of the time it was on a counter of the hardware
 ---@field filters { kernel?: string, user?: string } its filter
@@ -72,6 +73,10 @@ function figures.differences(list, context)
         f.fired, f.name, f.way == 'sample' and context.asks_perf and '; --capture bpf may have them' or '')
     elseif n < 0 then
       lines[#lines + 1] = ('%d %s were read, which is %d more than the kernel counted'):format(f.read, f.name, -n)
+    end
+    if f.is_missed and f.lost > 0 then
+      lines[#lines + 1] = ('%d of %d %s are missing: they interrupted the program that takes them'):format(f.lost,
+        f.fired, f.name)
     end
     if f.share and f.share < 1 then
       lines[#lines + 1] = ('%s was counted for only %d %% of the time: there are more events than counters of the CPU')

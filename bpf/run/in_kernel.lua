@@ -42,7 +42,8 @@ local in_kernel = {}
 ---@field start? fun(self, kernel: InKernel) called when the programs run
 ---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
 --- handlers `interval` and `stop` are called
----@field count? fun(self): number events so far, for the statistics
+---@field by_event? fun(self): table<Event, number> the number of events that programs have taken
+---@field count? fun(self): number those that did not come here, if these are not all of them
 ---@field gate? Instance the source whose condition it evaluates: only the events that are passed on come here, and
 --- nothing is counted
 ---@field refusal? string why it was not accepted
@@ -66,7 +67,7 @@ function in_kernel.new(run)
   if run.opt.dry_run then program.only_generate() end
   if run.opt.dry_run == 'code' then dispatch.keep_sources() end
   local self = setmetatable({ offers = {}, run = run, calls = system_calls.new(), only_plan = {}, _links = {},
-    only_threads = {}, receivers = {}, _droppers = {} },
+    only_threads = {}, receivers = {}, _droppers = {}, _programs = {}, _missed = {} },
     InKernel)
   self.captures = ways.capture.new(self)
   return self
@@ -228,6 +229,7 @@ end
 function InKernel:probe(event, body)
   local loaded = probe.load(self:spec(event, self.switch, self:filters(event)), body)
   table.insert(self._loading, loaded)
+  self._programs[event] = loaded
   if event.route then route.write(event.route, { program = loaded.name }) end
   return loaded
 end
@@ -325,6 +327,7 @@ function InKernel:start()
   for _, offer in ipairs(self.offers) do
     if offer.start then offer:start(self) end
   end
+  for event, loaded in pairs(self._programs) do self._missed[event] = C.bpf_recursion_misses(loaded.fd) end
   self.switch:on()
 end
 
@@ -364,12 +367,33 @@ function InKernel:finish()
   if self._last then read(self, self._last, true) end
 end
 
---- Returns the number of events that programs took.
+--- Returns the number of events that only programs took.
 ---@return number
 function InKernel:count()
   local n = 0
-  for _, offer in ipairs(self.offers) do n = n + (offer.count and offer:count() or 0) end
+  for _, offer in ipairs(self.offers) do
+    if offer.count then
+      n = n + offer:count()
+    else
+      for _, events in pairs(offer.by_event and offer:by_event() or {}) do n = n + events end
+    end
+  end
   return n
+end
+
+--- Returns how many events programs have counted or paired, and how many they missed since they had interrupted
+--- themselves.
+---@return table<Event, { taken: number, missed: number }>
+function InKernel:by_event()
+  local found = {}
+  for _, offer in ipairs(self.offers) do
+    for event, n in pairs(not offer.gate and offer.by_event and offer:by_event() or {}) do
+      local loaded = self._programs[event]
+      local missed = loaded and C.bpf_recursion_misses(loaded.fd) - self._missed[event] or 0
+      found[event] = { taken = n, missed = tonumber(missed) }
+    end
+  end
+  return found
 end
 
 return in_kernel

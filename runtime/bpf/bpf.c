@@ -30,6 +30,20 @@ int bpf_put_entry(int map, uint32_t cpu, uint32_t fd)
 	return syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)) ? -errno : 0;
 }
 
+uint64_t bpf_recursion_misses(int program)
+{
+	struct bpf_prog_info info = {0};
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.info.bpf_fd = program;
+	attr.info.info_len = sizeof(info);
+	attr.info.info = (uintptr_t)&info;
+	return syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof(attr))
+		       ? 0
+		       : info.recursion_misses;
+}
+
 /* libbpf has one print function per process and passes it no context. */
 static struct {
 	char text[LOG_SIZE], taken[LOG_SIZE];
