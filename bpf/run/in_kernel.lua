@@ -17,16 +17,20 @@ local planner = require 'bpf.plan.planner'
 local probe = require 'bpf.gen.probe'
 local program = require 'bpf.gen.program'
 local route = require 'bpf.plan.route'
+local second_counts = require 'bpf.run.second_counts'
 local switch = require 'bpf.gen.switch'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
+local printable = require 'bindings.base.text'
 local thread_events = require 'bpf.gen.thread_events'
 local ways = require 'bpf.ways.list'
 
 local C = ffi.C
 
 local in_kernel = {}
+
+local MAX_HIDERS = 64 -- BPF programs of a tracepoint
 
 --- Events that a profiler leaves to programs, if these may have them.
 ---@class Offer
@@ -57,6 +61,7 @@ local in_kernel = {}
 ---@field only_plan table<Event, HandlerPlan> of the events that have only one handler
 ---@field plan? Plan
 ---@field receivers table<Event, fun(ev: Ev)> handlers of events of which programs send only some
+---@field second? SecondCounts what programs count of events that perf takes
 ---@field only_threads Event[] of which programs drop what is not about the threads that the run names
 local InKernel = {}
 InKernel.__index = InKernel
@@ -321,8 +326,44 @@ function InKernel:decide(checked)
   report(run, self.plan)
 end
 
+--- Returns the BPF programs of other tracers that are attached to an event of perf. One that returns 0 hides it.
+---@param event Event
+---@return string[]? names nil: there are none
+function InKernel:hiders(event)
+  local run = self.run
+  local is_perfs = event.tracepoint and event.route.by == 'perf' and event.request.program == 0
+  if not is_perfs or #run.programs > 0 then return end
+  local ids, names = ffi.new('uint32_t[?]', MAX_HIDERS), {}
+  for i = 0, C.session_programs(run.session, event.class, ids, MAX_HIDERS) - 1 do
+    names[#names + 1] = printable.safe(ffi.string(C.bpf_program_name(ids[i])))
+  end
+  return names[1] and names or nil
+end
+
+--- Counts events of perf a second time, if the profiler compares the counts, or another tracer may hide events. Targets
+--- are left to perf: an event more or less at their begin or end would not be one that is hidden.
+function InKernel:_count_again()
+  local run, opt = self.run, self.run.opt
+  if run.is_recorded or run.everywhere or attach.per_thread(opt, run.workload) or opt.cgroups then return end
+  for _, event in ipairs(run.events.list) do
+    local is_sampled = event.tracepoint and event.route.way == 'sample' and not event.is_derived
+      and not event.attrs.cpus
+    if is_sampled and (run.profiler.compares or self:hiders(event)) then
+      asm.attempt(function()
+        self.second = self.second or second_counts.new(opt.cpus and cpu_list.numbers(opt.cpus))
+        local spec = self:spec(event, self.second.switch, self:filters(event, true))
+        spec.verb = 'check'
+        self.second:add(event, spec)
+        return true
+      end)
+    end
+  end
+  if self.second then self.second:on() end
+end
+
 --- Lets the programs run. Called when the session has started.
 function InKernel:start()
+  self:_count_again()
   if #self.offers == 0 then return end
   for _, offer in ipairs(self.offers) do
     if offer.start then offer:start(self) end
@@ -357,6 +398,7 @@ end
 
 --- Ends the programs. Called when the session ends.
 function InKernel:stop()
+  if self.second then self.second:off() end
   if #self.offers == 0 then return end
   self._last = self.switch:off()
   for _, link in ipairs(self._links) do link:close() end
