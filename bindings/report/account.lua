@@ -37,9 +37,6 @@ local function read_events(run)
   return list
 end
 
----@param run Run
----@param event Event
----@return Figures
 local function figures_of(run, event)
   local got = ffi.new 'struct session_account'
   C.session_read_account(run.session, event.class, got)
@@ -139,8 +136,6 @@ local function names_of(stages, from, to)
 end
 
 --- Returns what the only matcher of a run has found; nil: it has none, or several.
----@param consumers Consumer[]
----@return PairFigures?
 local function pairs_of(consumers)
   local feed
   for _, one in ipairs(consumers) do

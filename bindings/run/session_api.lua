@@ -32,8 +32,6 @@ local session_api = {}
 ---@field check_start fun(name: string) raises an error in handlers, because the events are already open
 
 --- Adds the functions about what the kernel runs, and about files.
----@param api Session
----@param of SessionParts
 local function add_live(api, of)
   local instance, run, check_start = of.instance, of.run, of.check_start
 

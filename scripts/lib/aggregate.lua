@@ -47,13 +47,13 @@ local function add_source(kind, parts)
   if kind.values == 1 then table.insert(names, 1, 'v') end
   local args = table.concat(names, ', ')
   table.insert(names, 1, '_')
-  local numeric = kind.values == 1 and "if type(v) ~= 'number' and type(v) ~= 'cdata' then refuse(v) end  " or ''
+  local numeric = kind.values == 1 and "if type(v) ~= 'number' and not is_wide(v) then refuse(v) end  " or ''
   local body = ('if extra ~= nil then surplus() end  %slocal i = id(%s)  %s'):format(numeric, key, kind.add)
   -- A forgotten argument would be the last key. One-liners (call) have as many keys as they have arguments.
   local complete = parts > 0 and ('if k%d == nil then missing() end  '):format(parts) or ''
   args = args == '' and 'extra' or args .. ', extra'
   return ([[
-local id, values, refuse, surplus, missing = ...
+local id, values, refuse, surplus, missing, is_wide = ...
 return function(%s, extra) %s%s end, function(%s) %s end]]):format(table.concat(names, ', '), complete, body, args,
     body)
 end
@@ -120,7 +120,9 @@ function aggregate.new(kind, keys, settings)
     _session = settings.session,
     _past = {}, -- histograms of earlier reports, by title, for pictures
   }, Aggregate)
-  local function refuse(v) error(('%s takes numbers, not a %s'):format(kind, type(v)), 3) end
+  local function refuse(v)
+    error(('%s takes numbers, not %s'):format(kind, type(v) == 'cdata' and 'an array' or 'a ' .. type(v)), 3)
+  end
   local function arguments()
     local names = table.concat(keys, ', ')
     return how.values == 1 and 'value' .. (#keys > 0 and ', ' or '') .. names or names
@@ -130,7 +132,7 @@ function aggregate.new(kind, keys, settings)
     error(("%s takes (%s): the key '%s' is missing or nil"):format(kind, arguments(), keys[#keys]), 3)
   end
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
-    missing)
+    missing, check.is_wide)
   self._add = self.add
   countable.add_function(self.call, self)
   return self
@@ -212,7 +214,8 @@ local function by_weight_then_key(a, b)
     if x ~= y then
       local x_text, y_text = type(x) == 'string', type(y) == 'string'
       if x_text ~= y_text then return y_text end -- numbers before strings
-      if not x_text then x, y = tonumber(x), tonumber(y) end -- signed and unsigned do not compare
+      -- Signed and unsigned do not compare; those that are the same double have the same sign.
+      if not x_text and tonumber(x) ~= tonumber(y) then x, y = tonumber(x), tonumber(y) end
       if x ~= y then return x < y end
     end
   end
