@@ -70,8 +70,6 @@ local function taken(event, n)
     is_missed = true, rejected = {}, filters = { kernel = filter }, gate = event.gate }
 end
 
----@param run Run
----@return Figures[]
 local function read(run)
   local list = {}
   for i, event in ipairs(read_events(run)) do list[i] = figures_of(run, event) end
