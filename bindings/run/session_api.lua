@@ -112,7 +112,8 @@ end
 
 --- Settings of session.want().
 ---@class SessionWants
----@field stacks? boolean true: all events of the profiler record stacks, as with -g; false: even with -g, only events
+---@field stacks? boolean|'kernel'|'user' true: all events of the profiler record stacks, as with -g, or only that part
+--- of them; false: even with -g, only events
 --- with event:set { stack = true } or the attribute `stack` do
 ---@field only_threads? boolean for a profiler that is `everywhere`: the kernel may drop events that are not about the
 --- threads named by the user. The events must have no filters and must not be printed

@@ -90,7 +90,7 @@ function request.settings(api, of)
       if not expected then
         error(("session.want: unknown setting '%s'%s"):format(tostring(name),
           nearest.hint(tostring(name), nearest.keys(WANTS))), 2)
-      elseif type(value) ~= expected then
+      elseif type(value) ~= expected and not (name == 'stacks' and (value == 'kernel' or value == 'user')) then
         error(('session.want: %s is a %s, not a %s'):format(name, type(value), expected), 2)
       end
       instance.wants[name] = value
