@@ -21,11 +21,19 @@ struct hist_stats {
 
 enum { HIST_LOG2_ROWS = 65, HIST_BUCKETS = 58 * 64 };
 
-/* Values that someone else has counted, such as a BPF program. All 0: none. */
+/* Values that someone else has counted, such as a BPF program. All 0: none. A wide one has the
+ * lower and upper halves of all values in sum and sum_high, and the number of values above 2^63 in
+ * huge. */
 struct hist_sums {
 	uint64_t count, sum;
 	uint64_t not_min; /* ~ of the smallest value */
-	uint64_t max, over, failed;
+	uint64_t max;
+	union {
+		uint64_t over, sum_high;
+	};
+	union {
+		uint64_t failed, huge;
+	};
 	uint64_t negative;
 };
 
@@ -60,9 +68,10 @@ int hist_set_add(struct hist_set *s, uint32_t i, int64_t value);
  * of structs of stride bytes. */
 int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *value, uint32_t stride,
 			uint32_t n);
-/* Adds values that were counted elsewhere to histogram i. buckets: HIST_BUCKETS counts; the bucket
- * of a value with the leading bit 2^e is 64 (e - 6) + (value >> (e - 6)), or the value itself if it
- * is less than 128. NULL: only the stats are known, and no quantiles. Returns as hist_set_add(). */
+/* Adds values that were counted elsewhere, and are not wide, to histogram i. buckets: HIST_BUCKETS
+ * counts; the bucket of a value with the leading bit 2^e is 64 (e - 6) + (value >> (e - 6)), or the
+ * value itself if it is less than 128. NULL: only the stats are known, and no quantiles. Returns as
+ * hist_set_add(). */
 int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *sums,
 		      const uint64_t *buckets);
 /* Adds n values to such a bucket of histogram i, but not to its stats. Returns as

@@ -48,7 +48,7 @@ local function run_loop(loop)
   end
   ending.report(loop, problems)
   problems:raise()
-  ending.summarize(run)
+  ending.summarize(loop)
   runs.flush(run.out)
   return loop:exit_code()
 end

@@ -78,9 +78,7 @@ end
 function ending.report(loop, problems)
   local run, out, has_failed = loop.run, loop.run.out, problems.is_any
   local finished = problems:note(xpcall(loop.finish, failure.traceback, loop))
-  if finished and not has_failed and out.format == 'text' and out:is_empty() then
-    out:warn(run.name .. ': nothing to report')
-  end
+  if finished and not has_failed then loop:account_end() end
   C.watchdog_end()
   problems:note(run:tell_all('close', not problems.is_any))
   run.progress:finish()
@@ -88,7 +86,6 @@ function ending.report(loop, problems)
 end
 
 --- Prints how exact the times of other machines are.
----@param run Run
 local function print_machines(run)
   local method = ffi.new 'const char *[1]'
   for member = 1, C.session_machines(run.session) - 1 do
@@ -114,8 +111,9 @@ local function warn_of_narrow(run, programs)
 end
 
 --- Prints losses, damaged records and statistics after the run, and fails if the session has a warning.
----@param run Run
-function ending.summarize(run)
+---@param loop Loop
+function ending.summarize(loop)
+  local run = loop.run
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
   run.loss:report()
@@ -124,6 +122,7 @@ function ending.summarize(run)
     run.out:warn(('%s: skipped %d damaged records'):format(run.name, tonumber(stats.bad)))
   end
   warn_of_narrow(run, tonumber(stats.narrow))
+  loop.account:report(run)
   if run.opt.verbose >= 1 then run.out:warn(status_report.totals(run, stats)) end
   stack_report.print(run)
   local exactness = axis.error_text(run.axis)

@@ -10,7 +10,7 @@ local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
 local session_api = require 'bindings.run.session_api'
 local strings = require 'bindings.select.user_strings'
-local user_strings = require 'bindings.run.user_strings'
+local user_strings = require 'bpf.run.user_strings'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
 
@@ -34,7 +34,7 @@ local views = require 'bindings.view.views'
 ---@field attrs? table[] of a source: their attributes before it became one
 ---@field counts? Counts of a source
 ---@field clock? Event by which it counts others
----@field routes? Routes of a gate
+---@field by_class? HandlersByClass of a gate
 ---@field accepted? Offer of a gate whose condition programs evaluate
 local Instance = {}
 Instance.__index = Instance
@@ -217,7 +217,7 @@ function Instance:mark_events()
   local list = self:events()
   attach.restrict(self.name, self.opt, list, self.run.services.warn, self.script.profiler.options)
   sampling.check_options(self.name, self.opt, list)
-  attach.stacks(self.name, self.opt, list, self.wants.stacks)
+  attach.stacks(self.name, self.opt, list, self.wants.stacks, self.wants.stack_part)
   self._sample_filter = sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
   if self.wants.only_threads then self.run.in_kernel:want_only_threads(list) end
 end

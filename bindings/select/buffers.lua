@@ -53,7 +53,4 @@ function buffers.rule(call, argument) return (RULES[call] or {})[argument] end
 --- Returns whether an argument that looks like a string is none.
 function buffers.is_no_text(call, argument) return NO_TEXT[call] ~= nil and NO_TEXT[call][argument] == true end
 
---- Returns the rules of all system calls.
-function buffers.all() return RULES end
-
 return buffers

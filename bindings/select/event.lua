@@ -30,7 +30,7 @@
 ---@field is_derived? boolean it is not opened: it is found in the records of another event
 ---@field route Route how it is taken
 ---@field owner? Instance the profiler that requested it
----@field gate? string name of the source that decides whether it is passed on (bindings/run/gates.lua)
+---@field gate? string name of the source that decides whether it is passed on (bpf/run/gates.lua)
 ---@field context Services names and symbols of the machine that it is of
 ---@field machine? Machine sends it; nil: it is of this machine or the recording
 local Event = {}

@@ -118,11 +118,11 @@ end
 
 --- Converts a 64-bit integer to a number if that is exact. The sum is not a const type, which string.format() refuses.
 local function i64(v)
-  if v >= -9007199254740992LL and v <= 9007199254740992LL then return tonumber(v) end
+  if v > -9007199254740992LL and v < 9007199254740992LL then return tonumber(v) end
   return v + 0LL
 end
 local function u64(v)
-  if v <= 9007199254740992ULL then return tonumber(v) end
+  if v < 9007199254740992ULL then return tonumber(v) end
   return v + 0ULL
 end
 local function identity(v) return v end
@@ -410,8 +410,6 @@ local function u64_source(view)
 end
 
 --- Returns the fields that `ev:string()` reads, by the names it takes.
----@param list Field[]
----@return table<string, Field>
 local function texts(list)
   local by_name, found = {}, {}
   for _, field in ipairs(list) do by_name[field.name] = field end

@@ -157,7 +157,7 @@ Tally.attributes = { comm = true, key = true, printkey = true, num = true, ['top
 ---@package
 function Tally:facts() return { asks = { self.reason } } end
 
---- Loads the programs: see Offer in bindings/run/in_kernel.lua.
+--- Loads the programs: see Offer in bpf/run/in_kernel.lua.
 ---@package
 ---@param kernel InKernel
 function Tally:load(kernel)

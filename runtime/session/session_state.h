@@ -19,6 +19,13 @@ struct machine {
 	uint64_t lost, summed_losses; /* sums of its LOST and LOST_SAMPLES records so far */
 };
 
+/* The samples of a class so far, besides those that the decoder has counted. */
+struct tally {
+	uint64_t read;
+	uint64_t early; /* dropped: not all rings were enabled yet */
+	uint64_t rest;	/* not delivered because the run ended before */
+};
+
 struct session {
 	struct source *source;
 	struct machine *machines; /* by member; one without a join */
@@ -62,6 +69,7 @@ struct session {
 	struct session_stats stats;
 	struct event batch[BATCH_MAX];
 	int nr_batch; /* that were handed out */
+	struct tally tallies[EVENT_CLASSES];
 };
 
 /* The machine that an event is of. */

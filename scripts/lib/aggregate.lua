@@ -83,13 +83,13 @@ local function add_source(kind, parts)
   local bucket = kind.linear and [[local n = tonumber(v)
     local bucket = n < low and -1 or n >= high and last or floor((n - low) / step)  ]] or ''
   if kind.linear then key = key == '' and 'bucket' or key .. ', bucket' end
-  local numeric = kind.values == 1 and "if type(v) ~= 'number' and type(v) ~= 'cdata' then refuse(v) end  " or ''
+  local numeric = kind.values == 1 and "if type(v) ~= 'number' and not is_wide(v) then refuse(v) end  " or ''
   local body = ('if extra ~= nil then surplus() end  %s%slocal i = id(%s)  %s'):format(numeric, bucket, key, kind.add)
   -- A forgotten argument would be the last key. One-liners (call) have as many keys as they have arguments.
   local complete = parts > 0 and ('if k%d == nil then missing() end  '):format(parts) or ''
   args = args == '' and 'extra' or args .. ', extra'
   return ([[
-local id, values, refuse, surplus, missing, low, high, step, last = ...
+local id, values, refuse, surplus, missing, is_wide, low, high, step, last = ...
 local floor = math.floor
 return function(%s, extra) %s%s end, function(%s) %s end]]):format(table.concat(names, ', '), complete, body, args,
     body)
@@ -169,7 +169,9 @@ function aggregate.new(kind, keys, settings)
     _session = settings.session,
     _past = {}, -- histograms of earlier reports, by title, for pictures
   }, Aggregate)
-  local function refuse(v) error(('%s takes numbers, not a %s'):format(kind, type(v)), 3) end
+  local function refuse(v)
+    error(('%s takes numbers, not %s'):format(kind, type(v) == 'cdata' and 'an array' or 'a ' .. type(v)), 3)
+  end
   local function arguments()
     local names = table.concat(keys, ', ')
     return how.values == 1 and 'value' .. (#keys > 0 and ', ' or '') .. names or names
@@ -179,7 +181,7 @@ function aggregate.new(kind, keys, settings)
     error(("%s takes (%s): the key '%s' is missing or nil"):format(kind, arguments(), keys[#keys]), 3)
   end
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
-    missing, low, high, step, self._last)
+    missing, check.is_wide, low, high, step, self._last)
   self._add = self.add
   countable.add_function(self.call, self)
   return self
@@ -281,7 +283,8 @@ local function by_key(a, b, first)
     if x ~= y then
       local x_text, y_text = type(x) == 'string', type(y) == 'string'
       if x_text ~= y_text then return y_text end -- numbers before strings
-      if not x_text then x, y = tonumber(x), tonumber(y) end -- signed and unsigned do not compare
+      -- Signed and unsigned do not compare; those that are the same double have the same sign.
+      if not x_text and tonumber(x) ~= tonumber(y) then x, y = tonumber(x), tonumber(y) end
       if x ~= y then return x < y end
     end
   end

@@ -40,7 +40,7 @@ args->ret, str() and @x[comm] = count(); a message says what to write for others
     local program, message = oneliner.compile(opt.lua or '', session, { opt.begin or '', opt['end'] or '' })
     message = message or program:refuses_sort(opt.sort)
     if message then return nil, message end
-    if program.stacks then session.want { stacks = program.stacks } end
+    if program.stacks then session.want { stacks = true, stack_part = program.stack_part } end
     local code
     code, message = oneliner.load({ program.source, unpack(program.others) },
       setmetatable(program.env, { __index = oneliner.globals(session, out, _G) }))

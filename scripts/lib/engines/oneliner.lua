@@ -136,22 +136,27 @@ end
 
 -- What a program does if it is one call, possibly under a condition: as data, in C expressions ----------------------
 
+local EXACT = 2 ^ 53
 local COMPARE = { ['=='] = '==', ['~='] = '!=', ['<'] = '<', ['>'] = '>', ['<='] = '<=', ['>='] = '>=' }
 
 --- Returns the C expression for a member of the event or a constant; nil for anything else.
 local function operand(text)
   local name = text:match '^ev%.([%a_][%w_]*)$'
   if name then return name ~= '_event' and name ~= '_stack' and name or nil, true end
-  if text:match '^%-?%d+$' or text:match '^0x%x+$' then return text, false end
+  local number = (text:match '^%-?%d+$' or text:match '^0x%x+$') and tonumber(text)
+  if number then return math.abs(number) < EXACT and text or nil, false end -- a larger one is another number in Lua
   local quoted = text:match "^'([^'\\\"]*)'$" or text:match '^"([^"\\]*)"$'
   return quoted and ('"%s"'):format(quoted), false
 end
 
 --- Returns the C expression of a condition: comparisons joined by and, or and not. In Lua, numbers are no conditions.
-local function condition(text)
+---@param text string
+---@param signed table<string, boolean> becomes the fields that are compared as signed numbers
+---@return string?
+local function condition(text, signed)
   local whole = text:match '^%s*(%b())%s*$'
   if whole then
-    local inner = condition(whole:sub(2, -2))
+    local inner = condition(whole:sub(2, -2), signed)
     return inner and ('(%s)'):format(inner)
   end
   for _, word in ipairs { 'or', 'and' } do
@@ -160,7 +165,7 @@ local function condition(text)
       local after, token = lua_source.next(text, at)
       depth = depth + (token == '(' and 1 or token == ')' and -1 or 0)
       if token == word and depth == 0 then
-        local left, right = condition(text:sub(1, at - 1)), condition(text:sub(after))
+        local left, right = condition(text:sub(1, at - 1), signed), condition(text:sub(after), signed)
         return left and right and ('%s %s %s'):format(left, word == 'or' and '||' or '&&', right)
       end
       at = after
@@ -168,7 +173,7 @@ local function condition(text)
   end
   local negated = text:match '^%s*not%s*(%b())%s*$'
   if negated then
-    local inner = condition(negated)
+    local inner = condition(negated, signed)
     return inner and '!' .. inner
   end
   local left, sign, right = text:match '^%s*([^=~<>]-)%s*([=~<>]=?)%s*([^=~<>]-)%s*$'
@@ -177,8 +182,11 @@ local function condition(text)
   local b, b_is_field = operand(right)
   if not a or not b then return nil end
   -- Lua compares the numbers, whatever their types are.
-  if a_is_field and (b_is_field or b:match '^%-') then a = '(s64)' .. a end
-  if b_is_field and (a_is_field or a:match '^%-') then b = '(s64)' .. b end
+  local a_signed = a_is_field and (b_is_field or b:match '^%-')
+  local b_signed = b_is_field and (a_is_field or a:match '^%-')
+  if a_signed then signed[a] = true end
+  if b_signed then signed[b] = true end
+  a, b = a_signed and '(s64)' .. a or a, b_signed and '(s64)' .. b or b
   return ('%s %s %s'):format(a, COMPARE[sign], b)
 end
 
@@ -189,7 +197,8 @@ local function as_data(source, kind, args)
   if inner then call = inner end
   local _, stop = call:find('^' .. kind .. '%s*%b()')
   if stop ~= #call then return nil end
-  local data = { key = {}, filter = test and condition(test) }
+  local data = { key = {}, signed = {} }
+  data.filter = test and condition(test, data.signed)
   if test and not data.filter then return nil end
   for i, arg in ipairs(args) do
     local text, is_field = operand(arg)
@@ -212,7 +221,8 @@ end
 ---@field env table<string, function> the functions of the renamed calls
 ---@field others string[] the other code, with the words of Lua
 ---@field resolves boolean it looks up addresses
----@field stacks? true|'kernel'|'user' a key is the stack of the event
+---@field stacks? boolean a key is the stack of the event
+---@field stack_part? 'kernel'|'user' only these frames of it
 ---@field package _data? table what it does, if that is one call
 local Program = {}
 Program.__index = Program
@@ -250,6 +260,9 @@ function Program:count(session, event, handler)
   local data = self._data
   local field = data and data.value and event.fields[data.value]
   if not data or data.value == '_comm' or field and field.kind == 'string' then return handler end
+  for name, field in pairs(event.fields) do -- Lua compares unsigned ones in another way
+    if data.signed[name] and field.size == 8 and field.kind ~= 'signed' then return handler end
+  end
   local key = {}
   for i, part in ipairs(data.key) do key[i] = type(part) == 'table' and { constant = event.name } or part end
   return self._list[1]:count(session, event, { key = key, value = data.value, filter = data.filter, handler = handler })
@@ -260,10 +273,10 @@ function Program:clear()
   for _, aggregation in ipairs(self._list) do aggregation:clear() end
 end
 
---- Returns which stacks a source asks for.
-local function stacks_of(source)
+--- Returns of which part of the stack a source asks; nil: both.
+local function stack_part(source)
   local kernel, user = source:find '%f[%w_]kstack%f[^%w_]', source:find '%f[%w_]ustack%f[^%w_]'
-  if source:find '%f[%w_]stack%f[^%w_]' or (kernel ~= nil) == (user ~= nil) then return true end
+  if source:find '%f[%w_]stack%f[^%w_]' or (kernel ~= nil) == (user ~= nil) then return end
   return kernel and 'kernel' or 'user'
 end
 
@@ -304,7 +317,7 @@ function oneliner.compile(source, session, others, known)
       end
       local aggregation, has_stacks = new_aggregation(token, title, args, session)
       program._list[#program._list + 1] = aggregation
-      program.stacks = program.stacks or has_stacks and stacks_of(typed) or nil
+      if has_stacks then program.stacks, program.stack_part = true, stack_part(typed) end
       local name = ('%s_%d'):format(token, #program._list)
       program.env[name] = program._list[#program._list].call
       parts[#parts + 1] = source:sub(copied, at - 1) .. name

@@ -5,17 +5,15 @@
 local bit = require 'bit'
 local dispatch = require 'bindings.view.dispatch'
 local ffi = require 'ffi'
-local routes = require 'bindings.run.routes'
+local handlers_by_class = require 'bindings.view.handlers_by_class'
 
 local C = ffi.C
 local gates = {}
 
-local CLOSE = ('if band(e.flags, %d) == 0 then e.class = %d else e.flags = e.flags - %d end'):format(C.EVENT_PASSED,
-  C.EVENT_FILTERED, C.EVENT_PASSED)
+local CLOSE = ('if band(e.flags, %d) == 0 then %s else e.flags = e.flags - %d end'):format(C.EVENT_PASSED,
+  dispatch.reject 'gate', C.EVENT_PASSED)
 
 --- Returns the sources of a run that are gates. Those of sources come before these.
----@param run Run
----@return Instance[]
 local function list(run)
   local found = {}
   for _, source in ipairs(run.events.sources.list) do
@@ -68,12 +66,12 @@ end
 ---@param run Run
 function gates.prepare(run)
   for _, source in ipairs(list(run)) do
-    source.routes = routes.new()
-    source.routes:add_events(source.checked, {})
-    for _, route in ipairs(source.counts and source.counts.routes or {}) do
-      for _, handler in ipairs(route.handlers) do source.routes:add(route, handler) end
+    source.by_class = handlers_by_class.new()
+    source.by_class:add_events(source.checked, {})
+    for _, one in ipairs(source.counts and source.counts.handlers or {}) do
+      for _, handler in ipairs(one.handlers) do source.by_class:add(one, handler) end
     end
-    source.routes:add_tasks(run, source.checked)
+    source.by_class:add_tasks(run, source.checked)
   end
 end
 
@@ -97,7 +95,7 @@ function gates.open(run, passes)
     local life, branches, taken = source.checked.life, {}, {}
     if source.accepted then count(source.accepted, passes) end
     for _, event in ipairs(source.accepted and source.accepted.events or {}) do taken[event] = true end
-    passes:add('gate', source.name, dispatch.routes(source.routes.list, function(e)
+    passes:add('gate', source.name, dispatch.handlers(source.by_class.list, function(e)
       if life.lost then life.lost(run.loss.gap(e)) end
     end))
     for _, consumer in ipairs(source.checked.consumers) do

@@ -9,11 +9,10 @@
 --- What is not known exactly is a reason to refuse; after that, the code is only followed for the reasons of the other
 --- lines.
 local bit = require 'bit'
-local bytecode = require 'bindings.options.bytecode'
+local bytecode = require 'bpf.handlers.bytecode'
 local countable = require 'bindings.base.countable'
 local lua_source = require 'bindings.base.lua_source'
 local util = require 'jit.util'
-local wide_keys = require 'bindings.options.wide_keys'
 
 local handler_code = {}
 
@@ -242,7 +241,7 @@ local function call(self, ins, line)
   end
   local results, called = B(ins) - 1, not is_method and self:_function(callee)
   local counted = called and countable.of_function(called)
-  if callee and callee.name == wide_keys.NAME then
+  if callee and callee.name == lua_source.KEY_CHECK then
     self.slots[base] = arguments[1]
     return false
   end
@@ -279,7 +278,6 @@ end
 local OPPOSITE = { ['<'] = '>=', ['>='] = '<', ['<='] = '>', ['>'] = '<=', ['=='] = '~=', ['~='] = '==' }
 
 --- Returns what a comparison, or a test, tests when it does not jump; nil: it is neither.
----@return handler_code.Condition?
 local function condition_at(self, ins, line)
   local op, slots = bytecode.op(ins), self.slots
   if COMPARISONS[op] then return { line = line, left = slots[A(ins)], op = COMPARISONS[op], right = slots[D(ins)] } end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
-local complete = require 'bindings.command.complete'
+local complete = require 'lib.command.complete'
 local options = require 'bindings.options.parser'
 
 local profilers = {

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The events of a run that its script may print as lines, so that --query has rows of them. What code can be reached
 --- tells it, so the answer errs on the side of yes.
-local mentions = require 'bindings.options.mentions'
+local mentions = require 'bpf.handlers.mentions'
 
 local printed = {}
 

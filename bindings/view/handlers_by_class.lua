@@ -1,27 +1,27 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Routes: the handlers of a profiler by the class of their events.
+--- The handlers of a profiler by the class of their events.
 local ffi = require 'ffi'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
-local routes = {}
+local handlers_by_class = {}
 
 -- The parent thread in PERF_RECORD_FORK.
 local FORK_FIELDS = { { name = '_parent', type = 'pid_t', offset = 12, size = 4, elem_size = 4, count = 1,
   flags = C.FIELD_SIGNED } }
 
----@class Routes
+---@class HandlersByClass
 ---@field list ClassHandlers[]
-local Routes = {}
-Routes.__index = Routes
+local HandlersByClass = {}
+HandlersByClass.__index = HandlersByClass
 
----@return Routes
-function routes.new() return setmetatable({ list = {}, _by_class = {} }, Routes) end
+---@return HandlersByClass
+function handlers_by_class.new() return setmetatable({ list = {}, _by_class = {} }, HandlersByClass) end
 
 --- Adds a handler after those that the event has.
 ---@param event { class: integer, view: View }
 ---@param handler function
-function Routes:add(event, handler)
+function HandlersByClass:add(event, handler)
   local known = self._by_class[event.class]
   if not known then
     known = { class = event.class, view = event.view, handlers = {} }
@@ -33,7 +33,7 @@ end
 --- Adds the handlers of events that start() returned.
 ---@param checked contract.Handlers
 ---@param receivers table<Event, function> of events of which programs send only some, see InKernel
-function Routes:add_events(checked, receivers)
+function HandlersByClass:add_events(checked, receivers)
   for _, entry in ipairs(checked.events) do
     for _, event in ipairs(entry.found) do self:add(event, receivers[event] or entry.handler) end
   end
@@ -42,7 +42,7 @@ end
 --- Adds those for records of tasks, and requests the records that handlers and consumers need from the session.
 ---@param run Run
 ---@param checked contract.Handlers
-function Routes:add_tasks(run, checked)
+function HandlersByClass:add_tasks(run, checked)
   for name, class in pairs { comm = C.EVENT_COMM, fork = C.EVENT_FORK, exit = C.EVENT_EXIT } do
     local handler = checked.life[name]
     if handler then
@@ -55,4 +55,4 @@ function Routes:add_tasks(run, checked)
   end
 end
 
-return routes
+return handlers_by_class

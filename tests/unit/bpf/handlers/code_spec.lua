@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local bit = require 'bit'
-local handler_code = require 'bindings.options.handler_code'
+local handler_code = require 'bpf.handlers.code'
 local join = require 'lib.join'
 
 local term

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local ffi = require 'ffi'
 local dry_run = require 'bindings.run.dry_run'
-local explain = require 'bindings.command.explain'
+local explain = require 'lib.command.explain'
 local options = require 'bindings.options.parser'
 local sampling = require 'bindings.view.sampling'
 local tables = require 'lib.table'

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local facade = require 'bindings.base.facade'
-local mentions = require 'bindings.options.mentions'
+local mentions = require 'bpf.handlers.mentions'
 
 --- Returns whether what can be reached may use the name `secret`.
 local function found(root)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- luacheck: no max string line length
-local check = require 'bindings.command.check'
+local check = require 'lib.command.check'
 
 --- A machine where everything works for root, with the given changes.
 local function machine(changes)

@@ -5,7 +5,7 @@ local asm = require 'bpf.gen.asm'
 local contract = require 'bindings.options.contract'
 local failure = require 'bindings.base.failure'
 local kernel_strings = require 'bpf.gen.string_records'
-local mentions = require 'bindings.options.mentions'
+local mentions = require 'bpf.handlers.mentions'
 local names = require 'bindings.base.number_names'
 local program = require 'bpf.gen.program'
 
