@@ -258,8 +258,8 @@ end
 ---@return fun(ev: Ev) handler
 function Program:count(session, event, handler)
   local data = self._data
-  local field = data and data.value and event.fields[data.value]
-  if not data or data.value == '_comm' or field and field.kind == 'string' then return handler end
+  local value = data and data.value and event.fields[data.value]
+  if not data or data.value == '_comm' or value and value.kind == 'string' then return handler end
   for name, field in pairs(event.fields) do -- Lua compares unsigned ones in another way
     if data.signed[name] and field.size == 8 and field.kind ~= 'signed' then return handler end
   end
