@@ -254,6 +254,7 @@ function facts.collect(run, list, offers, checked)
   })
   known.kernel = lazily({ arch = ffi.arch }, {
     release = computed.release,
+    pid_max = sys.pid_max,
     btf = function() return sys.stat '/sys/kernel/btf/vmlinux' ~= nil end,
     bpf = refuses_bpf,
     foreign_pids = function() return run.in_kernel:has_foreign_pids() end,

@@ -119,7 +119,8 @@ function TaskStatesOffer:load(kernel)
   local given = self._given
   self._ending = {}
   self._kernel = states.new {
-    nr_cpus = kernel.switch.nr_cpus, sides = kernel.switch.sides, by_thread = given.by_thread,
+    nr_cpus = kernel.switch.nr_cpus, nr_threads = kernel.facts.kernel.pid_max, sides = kernel.switch.sides,
+    by_thread = given.by_thread,
     threshold = tonumber(C.hist_set_threshold(given.hists)), only = given.only, all_but_sleep = given.all_but_sleep,
     threads = given.named and kernel:threads() or nil,
     outliers = given.than and plan_outliers(self, kernel) or nil,

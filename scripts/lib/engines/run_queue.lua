@@ -3,6 +3,7 @@
 --- without a filter, sees all switches and finds those that the kernel did not report; else handlers look for them.
 local delay = require 'lib.delay'
 local relation = require 'lib.relation'
+local sched_switch = require 'bindings.expr.sched_switch'
 local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
@@ -39,8 +40,7 @@ local function set_up(found, names, ours, session)
       seen, switches = seen + 1, switches + (prefix == '' and 0 or 1)
       local tasks, stopped = names and names.text(prefix .. 'comm') or ours.filter(prefix .. 'pid'), nil
       if prefix == 'prev_' then
-        -- Switched out while runnable: it yielded, its time slice was over, or it was preempted.
-        stopped = ('prev_state == 0 || prev_state == %d'):format(session.preempted_state(event))
+        stopped = sched_switch.runnable(session.preempted_state(event))
         tasks = tasks or 'prev_pid > 0'
       end
       event:set { key = prefix .. 'pid', filter = task_filter.all(tasks, stopped) }
@@ -57,7 +57,7 @@ end
 ---@return Event sleeps the switches to all tasks, or the switches of these tasks to sleep
 local function end_waits(found, names, ours, session, outgoing)
   local incoming = found.stages[2][1]
-  local sleeps, mask = incoming, bit.band(bit.bnot(session.preempted_state(incoming)), 0xffff)
+  local sleeps, mask = incoming, sched_switch.asleep_mask(session.preempted_state(incoming))
   if incoming.filter then
     local tasks = names and names.text 'prev_comm' or ours.filter 'prev_pid'
     sleeps = session.event { 'sched:sched_switch' }
