@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Counts, sums, histograms and quantiles by key. Adding to them allocates no memory, and they print themselves.
+--- Counts, sums, histograms, quantiles and statistics by key. Adding to them allocates no memory, and they print
+--- themselves.
 ---
 ---   local waits = aggregate.new('quantiles', { 'comm' })
 ---   waits:add(ns, ev.comm)
@@ -30,11 +31,12 @@ local KINDS = {
   sum = { max_keys = 65536, add = 'values[i] = values[i] + tonumber(v)', values = 1 },
   hist = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true },
   quantiles = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true },
+  stats = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true },
 }
 
 --- An aggregation of one kind.
 ---@class Aggregate
----@field add fun(self: Aggregate, ...) takes the keys; sums, histograms and quantiles take the value before them
+---@field add fun(self: Aggregate, ...) takes the keys; all but counts take the value before them
 ---@field call fun(...) add() without self
 local Aggregate = {}
 Aggregate.__index = Aggregate
@@ -65,24 +67,28 @@ local function value_columns(kind, value)
     return { { name = 'low', metric = 'none' }, { name = 'high', metric = 'none' }, { name = 'count', metric = 'none' },
       { name = value or 'value', metric = 'histogram' } }
   end
+  local is_stats = kind == 'stats'
   return {
     { name = 'count', width = 8, metric = 'counter', of_histogram = true },
     { name = 'total', width = 14, metric = 'counter', of_histogram = true },
     { name = value or 'value', metric = 'histogram' },
     { name = 'min', width = 10 },
-    { name = 'p50', width = 10 },
-    { name = 'p95', width = 10 },
-    { name = 'p99', width = 10 },
+    { name = 'p50', width = 10, show = not is_stats },
+    { name = 'p95', width = 10, show = not is_stats },
+    { name = 'p99', width = 10, show = not is_stats },
     { name = 'max', width = 10 },
+    { name = 'avg', width = 12, format = '%.3f', data_only = not is_stats },
+    { name = 'stddev', width = 12, format = '%.3f', data_only = not is_stats },
+    { name = 'variance', width = 16, format = '%.3f', data_only = not is_stats },
   }
 end
 
 --- Creates an aggregation. Keys beyond `max_keys` share one entry, '(other)'.
----@param kind 'count'|'sum'|'hist'|'quantiles'
+---@param kind 'count'|'sum'|'hist'|'quantiles'|'stats'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
 --- session?: Session } name: name of the table in JSON and CSV; value: name of the column of the count or sum;
---- max_keys: default 65536, for histograms and quantiles 4096; stacks: the keys that are `ev._stack`: they are printed
+--- max_keys: default 65536, for all but counts and sums 4096; stacks: the keys that are `ev._stack`: they are printed
 --- as stacks, and those of the same functions are one entry; session: required for stacks
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
@@ -405,9 +411,10 @@ local function add_rows(self, rows, entry, out)
       row.count = b.count
       if i == 1 then row[self._histogram] = entry.value end
     end
-  elseif self._kind == 'quantiles' then
+  elseif self._hists then
     local row, s, h = new_row(), entry.value:stats(), entry.value
     row.count, row.total, row.min, row.max = s.count, s.sum, s.min, s.max
+    row.avg, row.stddev, row.variance = s.avg, s.stddev, s.variance
     row.p50, row.p95, row.p99 = h:quantile(0.50), h:quantile(0.95), h:quantile(0.99)
     row[self._histogram] = h
     if s.negative > 0 then out:warn(('%s: counted %d negative values as 0'):format(self._spec.name, s.negative)) end

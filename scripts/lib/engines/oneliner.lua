@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Aggregations in one-liners (exec). Each call of count(k...), sum(v, k...), hist(v, k...) or quantiles(v, k...)
---- in the source becomes an aggregation, whose columns are named after the expressions in the call. Calls must be
---- direct and have parentheses.
+--- Aggregations in one-liners (exec). Each call of count(k...), sum(v, k...), hist(v, k...), quantiles(v, k...)
+--- or stats(v, k...) in the source becomes an aggregation, whose columns are named after the expressions in the call.
+--- Calls must be direct and have parentheses.
 ---
 ---   local program = oneliner.compile 'hist(ev.bytes, ev._comm)'
 ---   -- program.source: 'hist_1(ev.bytes, ev._comm)'; program.env.hist_1 adds to the aggregation
@@ -22,6 +22,7 @@ oneliner.FUNCTIONS = {
   { 'sum', 'sum(v, k...)', 'sum v by key' },
   { 'hist', 'hist(v, k...)', 'power-of-two histogram of v by key' },
   { 'quantiles', 'quantiles(v, k...)', 'calls, total, p50, p95, p99 and max of v by key' },
+  { 'stats', 'stats(v, k...)', 'calls, total, min, max, mean, standard deviation and variance of v' },
   { 'print', 'print(...)', 'print values' },
   { 'printf', 'printf(format, ...)', 'print formatted text' },
 }
@@ -34,11 +35,11 @@ function oneliner.help()
   return table.concat(lines)
 end
 
-local VALUES = { count = 0, sum = 1, hist = 1, quantiles = 1 } -- arguments before the keys
+local VALUES = { count = 0, sum = 1, hist = 1, quantiles = 1, stats = 1 } -- arguments before the keys
 local MAX_KEYS = 4
 local CLOSE = { ['('] = ')', ['['] = ']', ['{'] = '}' }
 local TAKEN = { table = true, time = true, low = true, high = true, total = true, min = true, max = true, p50 = true,
-  p95 = true, p99 = true, count = true, sum = true }
+  p95 = true, p99 = true, avg = true, stddev = true, variance = true, count = true, sum = true }
 
 --- Returns the arguments of the call whose '(' is at `at`, and the position after its ')'; nil if there is no ')'.
 local function arguments(source, at)
