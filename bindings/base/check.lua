@@ -73,12 +73,41 @@ function check.settings(settings, known, what)
   end
 end
 
+--- Checks the names and types of a table of settings. Errors point at the line of the caller's caller.
+---@param given any
+---@param types table<string, string> the Lua type of each setting; 'any': its user checks it
+---@param what string for the message: "session.want"
+---@param noun? string default: 'setting'
+function check.types(given, types, what, noun)
+  if type(given) ~= 'table' then error(('%s takes a table, not %s'):format(what, check.shown(given)), 3) end
+  for name, value in pairs(given) do
+    local expected = types[name]
+    if not expected then
+      error(("%s: unknown %s '%s'%s"):format(what, noun or 'setting', tostring(name),
+        nearest.hint(tostring(name), nearest.keys(types))), 3)
+    elseif expected ~= 'any' and type(value) ~= expected then
+      error(('%s: %s is a %s, not a %s'):format(what, name, type(value), expected), 3)
+    elseif value ~= value then
+      error(('%s: %s is not a number'):format(what, name), 3)
+    end
+  end
+end
+
 --- Checks the object that a method was called with. It is wrong if the script wrote a dot instead of a colon.
 ---@param self any
 ---@param class table
 ---@param method string for the message: "keys:count"
 function check.self(self, class, method)
   if getmetatable(self) == class then return end
+  error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
+end
+
+--- Checks the same for an object of C.
+---@param self any
+---@param ctype ffi.ctype*
+---@param method string
+function check.ctype(self, ctype, method)
+  if istype(ctype, self) then return end
   error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
 end
 

@@ -10,7 +10,7 @@ local countable = require 'bindings.base.countable'
 local libc = require 'bindings.base.libc'
 
 local C = ffi.C
-local istype, type = ffi.istype, type
+local check_self, istype, type = check.ctype, ffi.istype, type
 local hist = {}
 
 local MAX = 2 ^ 28
@@ -31,12 +31,6 @@ local function c_threshold(threshold, name)
     error(('%s takes a threshold (a number), not %s'):format(name, check.shown(threshold)), 3)
   end
   return threshold < 2 ^ 63 and threshold or -1
-end
-
-local function check_self(self, ctype, method)
-  if not istype(ctype, self) then
-    error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
-  end
 end
 
 local function check_index(i, method)

@@ -147,8 +147,6 @@ end
 
 --- Returns the consumer of an entry without a key; nil if it is not one. Only consumers of the library get whole
 --- batches: these are pointers, which scripts must not get.
----@param handler any
----@return Consumer?
 local function consumer(handler)
   local object = facade.object(handler)
   if object then return (object.feed or object.poll) and object or nil end
@@ -282,8 +280,6 @@ local function reads(fn, slot, captured, found)
 end
 
 --- Calls found(name, line, argument) for each field of its first parameter that a function reads, see reads().
----@param fn function
----@param found fun(name: string, line: integer, argument: string?)
 local function field_reads(fn, found)
   if util.funcinfo(fn).params == 0 or reassigns(fn) then return end
   local descriptions, nth = bytecode.upvalues(fn), 0

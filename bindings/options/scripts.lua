@@ -110,9 +110,6 @@ local function name_of(file)
 end
 
 --- Returns the first line of a script's error, with the full path, which Lua may have shortened to "...".
----@param path string
----@param message any
----@return string
 local function one_line(path, message)
   local first = tostring(message):match('^[^\n]*'):gsub(':%s*$', '')
   local shortened, line, text = first:match '^(.-):(%d+): (.*)$'

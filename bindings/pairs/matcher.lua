@@ -130,8 +130,6 @@ local function with_real_events(config)
 end
 
 --- Returns whether a pair is one that the script looks at.
----@param config PairsConfig
----@return fun(ns: number): boolean
 local function outlier_test(config)
   local longest, shortest = config.than or math.huge, config.lower or -1
   if not config.than and not config.lower then longest = -1 end

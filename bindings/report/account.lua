@@ -37,9 +37,6 @@ local function read_events(run)
   return list
 end
 
----@param run Run
----@param event Event
----@return Figures
 local function figures_of(run, event)
   local got = ffi.new 'struct session_account'
   C.session_read_account(run.session, event.class, got)
@@ -61,8 +58,6 @@ local function figures_of(run, event)
   }
 end
 
----@param run Run
----@return Figures[]
 local function read(run)
   local list = {}
   for i, event in ipairs(read_events(run)) do list[i] = figures_of(run, event) end
@@ -117,8 +112,6 @@ local function names_of(stages, from, to)
 end
 
 --- Returns what the only matcher of a run has found; nil: it has none, or several.
----@param consumers Consumer[]
----@return PairFigures?
 local function pairs_of(consumers)
   local feed
   for _, one in ipairs(consumers) do

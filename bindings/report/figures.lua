@@ -115,9 +115,6 @@ local function rejecter(f)
 end
 
 --- Returns why there is no event for the handlers; nil: there are some, or it is not known.
----@param f Figures
----@param context AccountContext
----@return string?
 local function cause(f, context)
   if f.read > 0 then return rejecter(f) end
   if context.is_recorded then return ('the recording has no %s'):format(f.name) end

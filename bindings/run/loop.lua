@@ -23,6 +23,7 @@ local loops = {}
 ---@field reload? Reload
 ---@field page? ReportPage
 ---@field account Account
+---@field i386_calls? I386Calls
 local Loop = {}
 Loop.__index = Loop
 

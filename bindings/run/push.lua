@@ -31,9 +31,6 @@ local function check(code, err)
 end
 
 --- Returns the addresses that an event is sent to.
----@param event Event
----@param opt table
----@return string[]
 local function addresses_of(event, opt)
   local list, seen = {}, {}
   local function add(text)

@@ -97,9 +97,6 @@ end
 
 --- Returns the pass that calls the script's handlers. Without handlers it only processes losses, and only in batches
 --- that contain any.
----@param run Run
----@param handlers ClassHandlers[]
----@return Pass
 local function handlers_pass(run, handlers)
   local loop = dispatch.loop('dispatch', dispatch.handlers(handlers, function(e) run.loss:note(e) end), run.stopped)
   if #handlers > 0 then

@@ -17,9 +17,6 @@ local function parts(system, name)
 end
 
 --- Returns how an argument is read as text; nil if it is no text.
----@param call string
----@param field Field
----@return table?
 local function text_of(call, field)
   local rule = buffers.rule(call, field.name)
   if rule then return { buffer = rule } end

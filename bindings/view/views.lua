@@ -410,8 +410,6 @@ local function u64_source(view)
 end
 
 --- Returns the fields that `ev:string()` reads, by the names it takes.
----@param list Field[]
----@return table<string, Field>
 local function texts(list)
   local by_name, found = {}, {}
   for _, field in ipairs(list) do by_name[field.name] = field end

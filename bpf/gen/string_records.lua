@@ -143,7 +143,6 @@ end
 ---@field is_cut integer 1: there were more
 
 --- Generates code that appends bytes, and goes to `bad` if they cannot be read.
----@param at AppendedBuffer
 local function append_bytes(a, at, bad)
   local all, fits, finish = a:new_label(), a:new_label(), a:new_label()
   a:load(8, 1, FRAME, at.length)

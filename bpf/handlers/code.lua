@@ -278,7 +278,6 @@ end
 local OPPOSITE = { ['<'] = '>=', ['>='] = '<', ['<='] = '>', ['>'] = '<=', ['=='] = '~=', ['~='] = '==' }
 
 --- Returns what a comparison, or a test, tests when it does not jump; nil: it is neither.
----@return handler_code.Condition?
 local function condition_at(self, ins, line)
   local op, slots = bytecode.op(ins), self.slots
   if COMPARISONS[op] then return { line = line, left = slots[A(ins)], op = COMPARISONS[op], right = slots[D(ins)] } end

@@ -33,6 +33,7 @@ local planner = {}
 ---@field arch string
 ---@field btf boolean it has types for programs
 ---@field bpf? string why this process cannot load programs; nil: it can
+---@field pid_max integer all thread ids are less
 ---@field foreign_pids boolean thread ids of programs are not those of this process
 ---@field shares? { measured: table[], are_events_dear: boolean, are_calls_dear: boolean } how many of some events
 --- happened in other tasks than the targets, or were other system calls, in a moment before the run

@@ -82,10 +82,6 @@ local function is_dropped(run, event)
 end
 
 --- Returns what is known about an event.
----@param run Run
----@param event Event
----@param checked? contract.Handlers
----@return EventFacts
 local function of_event(run, event, checked)
   local request, name, handler = event.request, event.name, run.in_kernel.only_plan[event]
   local has_stack, is_known = request.callchain ~= 0, event.tracepoint ~= nil and capture.is_known(name)
@@ -99,7 +95,7 @@ local function of_event(run, event, checked)
     is_everywhere = request.everywhere == 1,
     has_stack = has_stack,
     has_user_stack = has_stack and request.callchain >= C.STACK_USER,
-    has_stack_copy = request.attr.sample_stack_user > 0,
+    has_stack_copy = request.attr.sample_stack_user > 0 and type(run.opt.call_graph) == 'table',
     has_strings = event.strings ~= nil,
     has_program = request.bpf_array ~= 0 or is_dropped(run, event),
     has_parts = request.reads ~= 0 or request.sample ~= 0,
@@ -115,10 +111,6 @@ local function of_event(run, event, checked)
 end
 
 --- Returns whether someone else sees an event of an offer, too.
----@param offer Offer
----@param event Event
----@param checked contract.Handlers
----@return boolean
 local function is_shared(offer, event, checked)
   for _, consumer in ipairs(checked.consumers) do
     if consumer.offered ~= offer and (consumer.feed or consumer.prepare) then return true end
@@ -132,11 +124,6 @@ local function is_shared(offer, event, checked)
 end
 
 --- Returns what is known about an offer.
----@param run Run
----@param offer Offer
----@param index_of table<Event, integer>
----@param checked contract.Handlers
----@return OfferFacts
 local function of_offer(run, offer, index_of, checked)
   local gate = offer.gate
   local function collect()
@@ -163,9 +150,6 @@ local MOST_MEASURED = 8 -- kinds of events: loading a program for each takes tim
 local MOST_OTHERS = 8 -- for each event of a target
 
 --- Returns the events whose share is to be measured: those of system calls, and with targets also others.
----@param list Event[]
----@param has_targets boolean
----@return ShareOf[]
 local function measured(list, has_targets)
   local found, seen, of_calls = {}, {}, {}
   for _, event in ipairs(list) do
@@ -222,7 +206,6 @@ end
 local SYS_ADMIN, PERFMON, BPF = 21, 38, 39 -- capabilities
 
 --- Returns why this process cannot load programs; nil if it can.
----@return string?
 local function refuses_bpf()
   local lib, missing = libbpf.open()
   if not lib then return missing end
@@ -271,6 +254,7 @@ function facts.collect(run, list, offers, checked)
   })
   known.kernel = lazily({ arch = ffi.arch }, {
     release = computed.release,
+    pid_max = sys.pid_max,
     btf = function() return sys.stat '/sys/kernel/btf/vmlinux' ~= nil end,
     bpf = refuses_bpf,
     foreign_pids = function() return run.in_kernel:has_foreign_pids() end,

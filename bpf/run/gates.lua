@@ -14,8 +14,6 @@ local CLOSE = ('if band(e.flags, %d) == 0 then %s else e.flags = e.flags - %d en
   dispatch.reject 'gate', C.EVENT_PASSED)
 
 --- Returns the sources of a run that are gates. Those of sources come before these.
----@param run Run
----@return Instance[]
 local function list(run)
   local found = {}
   for _, source in ipairs(run.events.sources.list) do

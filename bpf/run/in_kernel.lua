@@ -28,6 +28,8 @@ local C = ffi.C
 
 local in_kernel = {}
 
+local MOST_THREADS = 2 ^ 17 -- for a place each
+
 --- Events that a profiler leaves to programs, if these may have them.
 ---@class Offer
 ---@field way string name of a way, see bpf/ways/list.lua
@@ -55,6 +57,7 @@ local in_kernel = {}
 ---@field calls SystemCalls
 ---@field only_plan table<Event, HandlerPlan> of the events that have only one handler
 ---@field plan? Plan
+---@field facts? Facts of decide()
 ---@field receivers table<Event, fun(ev: Ev)> handlers of events of which programs send only some
 ---@field only_threads Event[] of which programs drop what is not about the threads that the run names
 local InKernel = {}
@@ -117,7 +120,6 @@ function InKernel:has_foreign_pids()
 end
 
 --- Makes the targets of a run: false for all tasks.
----@return Targets|false
 local function make_targets(self)
   local opt, workload = self.run.opt, self.run.workload
   if opt.cgroups and #opt.cgroups > 0 then return targets.groups(cgroups.find(opt.cgroups)) end
@@ -149,6 +151,13 @@ function InKernel:threads()
   self._threads = targets.threads(attach.inherits(run.opt, run.workload), false)
   if not program.is_dry() then self._threads:attach() end
   return self._threads
+end
+
+--- Returns the bound of the thread ids; nil if they are too many for a place each.
+---@return integer?
+function InKernel:thread_places()
+  local most = self.facts.kernel.pid_max
+  return most <= MOST_THREADS and most or nil
 end
 
 --- Notes events of which only those about the threads that the run names are wanted.
@@ -302,6 +311,7 @@ end
 function InKernel:decide(checked)
   local run, list, done, accepted = self.run, self.run.events.list, {}, {}
   local known = facts.collect(run, list, self.offers, checked)
+  self.facts = known
   local key, reason
   repeat
     self.plan = planner.plan(known, ways)

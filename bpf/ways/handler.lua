@@ -103,7 +103,7 @@ function HandlerOffer:load(kernel)
     views[i] = {}
     for j, event in ipairs(plan.events) do views[i][j] = self._joins:view(plan, event, nr_cpus) or false end
   end
-  self._joins:prepare(nr_cpus)
+  self._joins:prepare(kernel)
   for i, plan in ipairs(self.plans) do
     for j, event in ipairs(plan.events) do count(self, session, plan, event, views[i][j] or nil) end
   end
@@ -177,9 +177,6 @@ local function is_of_join(plans, handler)
 end
 
 --- Refuses handlers with joins in which the last handlers may start or finish something, too.
----@param plans HandlerPlan[]
----@param checked contract.Handlers
----@param is_closed fun(value: table): boolean
 local function refuse_late(plans, checked, is_closed)
   local function is_use(text, is_code) return is_code and (text == 'start' or text == 'finish') end
   for name in pairs(AFTER) do
@@ -198,9 +195,6 @@ local function refuse_late(plans, checked, is_closed)
 end
 
 --- Refuses handlers whose states other code may look at.
----@param run Run
----@param plans HandlerPlan[]
----@param checked contract.Handlers
 local function refuse_shared(run, plans, checked)
   local roots, is_closed = {}, mentions.leads_to(run)
   for name, handler in pairs(checked.life) do
@@ -234,8 +228,6 @@ local function refuse_shared(run, plans, checked)
 end
 
 --- Returns a offer for each group of handlers that share states.
----@param plans HandlerPlan[]
----@return HandlerOffer[]
 local function group(plans)
   local offer_of, offers = {}, {}
   for _, plan in ipairs(plans) do
@@ -276,7 +268,6 @@ local function group(plans)
 end
 
 --- Returns the plan of each event that has only one handler.
----@return table<Event, HandlerPlan>
 local function only_plans(plans)
   local only, seen = {}, {}
   for _, plan in ipairs(plans) do

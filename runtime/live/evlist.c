@@ -262,7 +262,6 @@ static struct perf_event_attr event_attr(const struct evlist *evlist,
 	if (attr.sample_stack_user) {
 		attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 		attr.sample_regs_user |= unwind_registers();
-		attr.exclude_callchain_user = 1;
 	}
 	if (ev->bpf_array) { /* the records have the same layout */
 		attr.type = PERF_TYPE_SOFTWARE;

@@ -29,10 +29,6 @@ local function wrap(text, indent)
 end
 
 --- Formats a row of two columns. After a wide left column the right one starts on the next line.
----@param left string
----@param right string
----@param column? integer
----@return string
 local function row(left, right, column)
   column = column or COLUMN
   local gap = #left + 2 <= column and (' '):rep(column - #left) or '\n' .. (' '):rep(column)
@@ -63,8 +59,6 @@ function help.option(option)
   return left, option.help .. tail
 end
 
----@param option opt.Option
----@return string
 local function option_row(option)
   local left, text = help.option(option)
   return row((option.short and '  ' or '      ') .. left, text)

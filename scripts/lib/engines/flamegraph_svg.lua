@@ -87,7 +87,7 @@ function flamegraph_svg.svg(tree, settings)
   put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n', WIDTH,
     height, WIDTH, height)
   parts[#parts + 1] = svg.style(svg.file 'flamegraph.css')
-  put('<rect width="100%%" height="100%%" fill="#fbfaf7"/>\n')
+  put('<rect id="back" width="100%%" height="100%%"/>\n')
   put('<text class="title" x="50%%" y="26">%s</text>\n', svg.escape(settings.title))
   put('<text id="unzoom" class="button hidden" x="%d" y="26">Reset Zoom</text>\n', PAD)
   put('<text id="search" class="button end hidden" x="100%%" dx="-%d" y="26">Search</text>\n', PAD + 28)

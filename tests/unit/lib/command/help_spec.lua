@@ -89,9 +89,9 @@ event options:
                             events (Hz)
       --period N            sample every Nth of these events; for clock events,
                             the time between samples (ns)
-  -g, --call-graph[=fp|dwarf[,SIZE]]
-                            record the stack of each event; dwarf: also unwind
-                            programs without frame pointers
+  -g, --call-graph[=fp|hybrid|dwarf[,SIZE]]
+                            record the stack of each event, by default also
+                            through code without frame pointers
       --[no-]user-callchain
                             include user frames in stacks (default)
       --[no-]kernel-callchain
