@@ -67,13 +67,13 @@ local function run_with_events(session, script, opt, words, found, before)
     return 0
   end
   if opt.verbose >= 1 then run.out:warn((dry_run.text(run):gsub('\n$', ''))) end
-  run:tell 'open'
+  run:call 'open'
   local files = opt.watch and reload.watch(run, before)
   setup.open(run, version, begin_target)
   local loop = loops.new(run, version, files and reload.new(run, version, found, files))
   if before and before.changes then reload.print_gap(run, before) end
   code_places.follow()
-  run:tell 'start'
+  run:call 'start'
   jit.on()
   return run_loop(loop)
 end
