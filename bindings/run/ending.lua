@@ -3,6 +3,7 @@
 local axis = require 'bindings.print.axis'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local i386_calls = require 'bindings.report.i386_calls'
 local memory = require 'bindings.report.memory'
 local runs = require 'bindings.run.run'
 local stack_report = require 'bindings.report.stack_report'
@@ -97,19 +98,6 @@ local function print_machines(run)
   end
 end
 
---- Warns about system calls of 32-bit programs in a recording: their numbers do not say that they are i386's.
-local function warn_of_narrow(run, programs)
-  if programs == 0 or not run.is_recorded or ffi.string(C.session_arch(run.session, 0)) ~= 'x86_64' then return end
-  for _, event in ipairs(run.events.list) do
-    if event.system == 'raw_syscalls' then
-      run.out:warn(('%s: the recording has %d 32-bit program%s: the numbers of %s system calls are those of i386, but '
-        .. 'are named as those of x86_64'):format(run.name, programs, programs == 1 and '' or 's',
-        programs == 1 and 'its' or 'their'))
-      return
-    end
-  end
-end
-
 --- Prints losses, damaged records and statistics after the run, and fails if the session has a warning.
 ---@param loop Loop
 function ending.summarize(loop)
@@ -121,7 +109,8 @@ function ending.summarize(loop)
   if tonumber(stats.bad) > 0 then
     run.out:warn(('%s: skipped %d damaged records'):format(run.name, tonumber(stats.bad)))
   end
-  warn_of_narrow(run, tonumber(stats.narrow))
+  i386_calls.warn_of_programs(run, tonumber(stats.narrow))
+  i386_calls.finish(run, loop.i386_calls)
   loop.account:report(run)
   if run.opt.verbose >= 1 then run.out:warn(status_report.totals(run, stats)) end
   stack_report.print(run)

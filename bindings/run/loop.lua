@@ -23,6 +23,7 @@ local loops = {}
 ---@field reload? Reload
 ---@field page? ReportPage
 ---@field account Account
+---@field i386_calls? I386Calls
 local Loop = {}
 Loop.__index = Loop
 
@@ -146,8 +147,8 @@ function Loop:account_end()
     local causes = self.account:causes(run, self.version.checked.consumers)
     out:warn(('%s: nothing to report%s'):format(run.name, causes and ': ' .. causes or ''))
   elseif not out:has_printed() then
-    local rejection = self.account:rejection()
-    if rejection then out:warn(('%s: %s'):format(run.name, rejection)) end
+    local silence = self.account:silence()
+    if silence then out:warn(('%s: %s'):format(run.name, silence)) end
   end
 end
 

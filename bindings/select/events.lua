@@ -56,7 +56,6 @@ function events.new(session, context, script, opt, inherits, sources)
     profiler = script.name,
     attributes = events.known_attributes(script.profiler),
     unused = {},
-    wanted_strings = {},
     opt = opt,
     sources = sources,
     is_recording = C.session_is_recorded(session),
@@ -317,7 +316,7 @@ end
 
 function events:add_tracepoint(system, name, parsed, params, tp)
   tp = tp or self:find(system, name)
-  local strings = not self.is_recording and user_strings.add(self.catalog, system, name, tp, self.wanted_strings)
+  local strings = not self.is_recording and user_strings.add(self.catalog, system, name, tp, self.owner)
   local request = { type = TRACEPOINT, config = C.tracepoint_id(tp), tracepoint = tp, system = system }
   local added = self:add(system .. ':' .. name, request, parsed, params)
   added:set_strings(strings)

@@ -259,6 +259,12 @@ function PairOffer:count()
     + (self.windows and self.windows:count() or 0)
 end
 
+function PairOffer:by_event()
+  local found = {}
+  for event, rule in pairs(self.rules) do found[event] = self.pairs:events(rule) end
+  return found
+end
+
 --- Returns the counters, as Feed:stats() does.
 function PairOffer:stats()
   local stats = self.pairs:stats()

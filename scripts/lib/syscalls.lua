@@ -7,6 +7,7 @@ local heat = require 'lib.pair_heatmap'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local latency = require 'lib.latency'
+local number_names = require 'bindings.base.number_names'
 local pairs = require 'lib.pairs'
 local relation = require 'lib.relation'
 local tables = require 'lib.table'
@@ -34,7 +35,7 @@ local function columns(by_thread, than)
       title = 'syscalls',
       width = 20,
       align = 'left',
-      text = function(row) return ('%s(%d)'):format(row.syscall, row.nr) end,
+      text = function(row) return ('%s(%d)'):format(row.syscall, select(2, number_names.syscall_abi(row.nr))) end,
     },
     { name = 'nr', data_only = true, metric = 'none' },
     { name = 'calls', width = 8, align = 'right', metric = 'counter', of_histogram = true },
