@@ -249,10 +249,6 @@ function Tally:turn(side)
   end, add_keyed)
 end
 
---- The number of events that programs counted.
----@package
-function Tally:count() return self._stats[COUNTED] + self._stats[IGNORED] end
-
 --- The number of events of each class that programs counted.
 ---@package
 ---@return table<Event, number>
