@@ -51,8 +51,18 @@ function instance.new(run, script, opt, parent)
     run = run, name = script.name, script = script, opt = opt, parent = parent, wants = {},
   }, Instance)
   self.set = run.events:of(script, self)
-  user_strings.want(self.set.wanted_strings, script.profiler.start, opt)
   return self
+end
+
+--- Returns the names of the strings behind pointers that the profiler asks for, and those that use it as a source. Only
+--- called if an event may have such strings: the search takes longer than the rest of a start.
+---@return table<string, boolean>
+function Instance:wanted_strings()
+  if not self._strings then
+    self._strings = setmetatable({}, { __index = self.parent and self.parent:wanted_strings() })
+    user_strings.want(self._strings, self.script.profiler.start, self.opt)
+  end
+  return self._strings
 end
 
 --- Returns the profiler's own events, without those of its sources.
@@ -217,7 +227,7 @@ function Instance:mark_events()
   local list = self:events()
   attach.restrict(self.name, self.opt, list, self.run.services.warn, self.script.profiler.options)
   sampling.check_options(self.name, self.opt, list)
-  attach.stacks(self.name, self.opt, list, self.wants.stacks)
+  attach.stacks(self.name, self.opt, list, self.wants.stacks, self.wants.stack_part)
   self._sample_filter = sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
   if self.wants.only_threads then self.run.in_kernel:want_only_threads(list) end
 end

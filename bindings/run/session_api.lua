@@ -112,6 +112,7 @@ end
 ---@class SessionWants
 ---@field stacks? boolean true: all events of the profiler record stacks, as with -g; false: even with -g, only events
 --- with event:set { stack = true } or the attribute `stack` do
+---@field stack_part? 'kernel'|'user' only these frames of the stacks
 ---@field only_threads? boolean for a profiler that is `everywhere`: the kernel may drop events that are not about the
 --- threads named by the user. The events must have no filters and must not be printed
 ---@field own_exit_n? boolean the script implements -N: the run continues until it calls session.stop()

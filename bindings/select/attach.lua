@@ -156,11 +156,12 @@ end
 ---@param opt table parsed options
 ---@param list Event[]
 ---@param wanted? boolean the script's setting for all its events; nil: -g decides
-function attach.stacks(name, opt, list, wanted)
+---@param part? 'kernel'|'user' only these frames
+function attach.stacks(name, opt, list, wanted, part)
   local all = opt.call_graph
   if wanted ~= nil then all = wanted end
-  local parts = (opt.kernel_callchain ~= false and C.STACK_KERNEL or 0)
-    + (opt.user_callchain ~= false and C.STACK_USER or 0)
+  local parts = (opt.kernel_callchain ~= false and part ~= 'user' and C.STACK_KERNEL or 0)
+    + (opt.user_callchain ~= false and part ~= 'kernel' and C.STACK_USER or 0)
   if parts == 0 then
     failure.usage('%s: --no-user-callchain and --no-kernel-callchain together leave no callchain', name)
   end

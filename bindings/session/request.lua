@@ -16,7 +16,8 @@ local C = ffi.C
 local request = {}
 
 --- The settings of session.want() and their Lua types.
-local WANTS = { stacks = 'boolean', only_threads = 'boolean', own_exit_n = 'boolean', prints_events = 'boolean' }
+local WANTS = { stacks = 'boolean', stack_part = 'string', only_threads = 'boolean', own_exit_n = 'boolean',
+  prints_events = 'boolean' }
 
 --- Adds the functions about events.
 ---@param api Session

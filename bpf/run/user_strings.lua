@@ -14,6 +14,7 @@ local user_strings = {}
 --- Adds the names that a text asks for: a C expression, or the Lua code of a one-liner.
 local function want_text(wanted, text)
   for name in text:gmatch '%f[%w_]str%s*%(%s*([%a_][%w_]*)' do wanted[name] = true end
+  for name in text:gmatch '%f[%w_]%a+%s*%(%s*%a+%s*[%->.]+%s*([%a_][%w_]*)' do wanted[name] = true end
   for name in text:gmatch ':%s*string%s*%(?%s*[\'"]([%a_][%w_]*)' do wanted[name] = true end
 end
 

@@ -233,8 +233,8 @@ function Heatmap:svg()
   local function x_of(ns) return LEFT + ns / column_ns * cell_width end
   local function y_of(value) return bottom - (row_of(self, value) - area.first) / area.high * cell_height end
 
-  put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n',
-    WIDTH, bottom + BOTTOM, WIDTH, bottom + BOTTOM)
+  put('<svg class="heat" version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" '
+    .. 'viewBox="0 0 %d %d">\n', WIDTH, bottom + BOTTOM, WIDTH, bottom + BOTTOM)
   local colors, dark = {}, {}
   for i, color in ipairs(PALETTE) do
     colors[i] = ('.c%d { fill: #%s; }'):format(i, color)

@@ -3,7 +3,7 @@
 local relation = require 'lib.relation'
 local syscalls = require 'lib.syscalls'
 
-local options = relation.pick('than', 'only_than', 'lower', 'perins', 'heatmap')
+local options = relation.pick('than', 'only_than', 'lower', 'perins', 'variance', 'heatmap')
 options.event = { default = { 'raw_syscalls:sys_enter', 'raw_syscalls:sys_exit' } }
 
 return {
