@@ -67,7 +67,7 @@ function StatusReport:poll()
   run.out:tell((dry_run.text(run):gsub('\n$', '')))
   run.out:tell(run:totals())
   stack_report.memory(run)
-  run:tell 'report'
+  run:call 'report'
 end
 
 return usage
