@@ -30,7 +30,7 @@ local function explain_events(words, found)
   end
   if not asked then return end
   local options = require 'bindings.options.parser'
-  local opt, rest = options.parse(options.explain_spec, nil, words)
+  local opt, rest = options.parse(options.explain_spec(), nil, words)
   if not opt or not opt.explain or #rest > 0 or #opt.event == 0 then return end
   return command('explain').run(nil, found, opt)
 end

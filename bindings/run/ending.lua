@@ -60,7 +60,7 @@ function ending.stop_events(run, problems)
   C.session_stop(run.session)
   run.in_kernel.captures:stop()
   run.in_kernel:forget_targets()
-  problems:note(run:tell_all 'ended')
+  problems:note(run:call_all 'ended')
 end
 
 --- Leaves the run to another one, which goes on with its output and followers. Nothing is reported.
@@ -69,7 +69,7 @@ function ending.leave(loop)
   local run = loop.run
   loop.version:close()
   run.loss:report()
-  run:tell('leave', loop:end_time())
+  run:call('leave', loop:end_time())
   runs.flush(run.out)
 end
 
@@ -81,7 +81,7 @@ function ending.report(loop, problems)
   local finished = problems:note(xpcall(loop.finish, failure.traceback, loop))
   if finished and not has_failed then loop:account_end() end
   C.watchdog_end()
-  problems:note(run:tell_all('close', not problems.is_any))
+  problems:note(run:call_all('close', not problems.is_any))
   run.progress:finish()
   out:flush()
 end

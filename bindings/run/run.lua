@@ -199,13 +199,13 @@ function Run:follow(follower) table.insert(self.followers, follower) end
 ---@param name string see Follower
 ---@param argument any
 ---@return boolean ends
-function Run:tell(name, argument) return followers.call(self.followers, name, argument) end
+function Run:call(name, argument) return followers.call(self.followers, name, argument) end
 
 --- Does the same, and calls the others even if one fails. Returns false and the first problem then.
 ---@param name string see Follower
 ---@return boolean ok
 ---@return any problem
-function Run:tell_all(name, ...) return followers.call_all(self.followers, name, ...) end
+function Run:call_all(name, ...) return followers.call_all(self.followers, name, ...) end
 
 --- Calls a function when a file is saved.
 ---@param path string

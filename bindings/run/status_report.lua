@@ -44,7 +44,7 @@ function StatusReport:poll()
   run.out:tell((dry_run.text(run):gsub('\n$', '')))
   run.out:tell(status_report.totals(run, stats))
   stack_report.memory(run)
-  run:tell 'report'
+  run:call 'report'
 end
 
 return status_report
