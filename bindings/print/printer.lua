@@ -302,18 +302,11 @@ function Printer:record_printer(event)
   end
 end
 
---- Returns a substitute Event for the task records exit, fork and comm.
-local function task_event(class, context)
-  local name = class == C.EVENT_EXIT and 'exit' or class == C.EVENT_FORK and 'fork' or 'comm'
-  return { name = name, is_task_event = true, list = {}, fields = {}, owner = {}, view = {}, route = {},
-    context = context }
-end
-
 --- Creates the printer of a class at its first event, because most runs print few of their classes.
 function Printer:make(class)
   jit.off() -- see bindings/init.lua
   if not self.base then self:read_clock() end
-  local event = self.run.events.by_class[class] or task_event(class, self.run.services)
+  local event = self.run.events:of_class(class)
   local made = self.out.format == 'text' and self:line_printer(event) or self:record_printer(event)
   self.printers[class] = made
   jit.on()

@@ -108,6 +108,14 @@ function events:again(script, opt, sources)
   }, { __index = self })
 end
 
+--- Returns the event of a class, also of the records of tasks.
+---@param class integer
+---@return Event
+function events:of_class(class)
+  local name = class == C.EVENT_EXIT and 'exit' or class == C.EVENT_FORK and 'fork' or 'comm'
+  return self.by_class[class] or event_class.of_task(name, class, self.context)
+end
+
 --- Returns the class of a new event.
 function events:new_class(name, request)
   for _, open in ipairs(self.open_events or {}) do

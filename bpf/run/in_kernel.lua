@@ -228,7 +228,6 @@ function InKernel:spec(event, gate, filters, everywhere)
     filters = filters,
     own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
     targets = not everywhere and self:targets() or nil,
-    is_exit = event.is_exit,
     options = { foreign_pids = self:has_foreign_pids() },
     calls = self.calls,
     verb = gate == self.switch and self._verb or ways.capture.verb,
@@ -245,6 +244,14 @@ function InKernel:probe(event, body)
   self._programs[event] = loaded
   if event.route then route.write(event.route, { program = loaded.name }) end
   return loaded
+end
+
+--- The same for the exits of tasks, of which perf reports each by a record.
+---@param body fun(a: Asm, source: Source, places: ProbePlaces)
+function InKernel:probe_exit(body)
+  local spec = self:spec({ name = probe.EXIT, system = 'sched' }, self.switch, {})
+  spec.is_exit = true
+  table.insert(self._loading, probe.load(spec, body))
 end
 
 --- Loads and attaches the programs of an offer. They do nothing yet. Returns why it cannot.

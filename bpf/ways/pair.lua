@@ -196,8 +196,7 @@ function PairOffer:load(kernel)
   end
   for event, rule in pairs(by_event) do
     if event.is_task_event then
-      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, filters = {}, is_exit = true }
-      kernel:probe(exit, self.pairs:body(rule, false, probe.is_alone(exit.name)))
+      kernel:probe_exit(self.pairs:body(rule, false, probe.is_alone(probe.EXIT)))
     end
   end
 end

@@ -292,7 +292,7 @@ const page = (function () {
     view.draw.textContent = heat ? 'Bars' : 'Heat map';
     view.scale.textContent = '';
     if (heat) {
-      view.scale.append('1');
+      view.scale.append('— p50  ┄ p99   1');
       element('i', view.scale, undefined, 'ramp').style.background = charts.ramp();
       view.scale.append(String(view.max || 1));
     }
