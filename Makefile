@@ -19,7 +19,8 @@ datadir  = $(CURDIR)
 endif
 
 DEPS = gcc make pkg-config libluajit-5.1-dev luajit libtraceevent-dev libelf-dev libdw-dev libzstd-dev \
-	liblzma-dev nettle-dev libsqlite3-dev libedit-dev libmicrohttpd-dev libcurl4-gnutls-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf
+	liblzma-dev nettle-dev libsqlite3-dev libedit-dev libmicrohttpd-dev libcurl4-gnutls-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf \
+	node-d3-scale node-d3-axis node-d3-brush
 pkg       = $(shell pkg-config $1 2>/dev/null)
 INCLUDES := -iquote . -iquote runtime -iquote native $(call pkg,--cflags libtraceevent)
 LIBS     := $(call pkg,--libs libtraceevent libelf libdw libzstd liblzma nettle sqlite3 libedit luajit)
@@ -31,6 +32,9 @@ SUBMAKE   = +@$(MAKE) $(if $(V),,-s) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell 
 
 SCRIPTS_API := $(wildcard docs/*.lua scripts/lib/*.lua bindings/*/*.lua bpf/*/*.lua)
 BYTECODE    := $(BUILD)/stubs.bc.o $(BUILD)/web.bc.o $(patsubst %.lua,$(BUILD)/%.bc.o,$(wildcard bindings/*.lua bindings/*/*.lua bpf/*/*.lua))
+# The modules of D3 that the page of --serve contains, each after those that it uses.
+D3          := $(foreach m,array collection color dispatch ease timer format time time-format interpolate scale selection \
+	drag transition axis brush,/usr/share/nodejs/d3-$m/dist/d3-$m.min.js)
 WEB_FILES   := $(wildcard scripts/lib/web/*.html scripts/lib/web/*.css scripts/lib/web/*.js)
 ARCHIVES     = $(BUILD)/libruntime.a $(BUILD)/libnative.a
 LINKED       = $(ARCHIVES) $(PERF_LIBS) $(LIBS) -liberty -lm -pthread
@@ -53,7 +57,7 @@ FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nea
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo test bench lint headers fuzz corpus api man install clean help programs FORCE
+.PHONY: all deps demo test bench lint headers fuzz corpus api gallery man install clean help programs FORCE
 
 all: $(PROGRAM) ## build ./profscript (the default); with ASAN=1 build/asan/profscript
 
@@ -124,13 +128,14 @@ $(BUILD)/stubs.bc.o: $(BUILD)/stubs.lua
 
 # What browsers read, as the module lib.web.files.
 $(BUILD)/web.lua: scripts/lib/web/pack.lua $(WEB_FILES)
-	@mkdir -p $(@D) && luajit $^ >$@
+	@mkdir -p $(@D) && luajit $^ $(D3) >$@
 $(BUILD)/web.bc.o: $(BUILD)/web.lua
 	$(call quiet,LUA)luajit -bg -t c -n lib.web.files $< - | $(CC) -O0 -c -o $@ -xc -
 
 build/workloads/%: tests/workloads/%.c tests/workloads/go.h Makefile
 	$(call quiet,CC)mkdir -p $(@D) && $(CC) -std=gnu11 -O2 -g -fomit-frame-pointer $(WARNINGS) $(EXTRA) -o $@ $< -pthread
 # It sends events.
+build/workloads/callers: EXTRA := -fno-omit-frame-pointer
 build/workloads/vmclock: tests/workloads/vmstream.h runtime/wire/preamble.c runtime/wire/own_records.h
 build/workloads/vmclock: EXTRA := -D_GNU_SOURCE -Iruntime runtime/wire/preamble.c
 
@@ -190,6 +195,9 @@ corpus: all ## compare how profscript and perf read the recordings below DIR
 
 api: all ## docs/api.md, from the annotations in the code
 	./$(PROGRAM) --lua docs/api.lua >docs/api.md
+
+gallery: all ## the page of --serve and all pictures at three widths, in build/gallery/index.html
+	@tests/tools/gallery.sh build/gallery
 
 man: all ## the manual pages and the shell's completion, into build/share
 	@rm -rf build/share && mkdir -p build/share/man/man1 build/share/bash-completion/completions

@@ -14,6 +14,9 @@ jit.off()
 
 local failure = require 'bindings.base.failure'
 
+--- Returns a module of scripts/lib/command/, by its place: what is needed before there is a script.
+local function command(name) return require(('lib.command.%s'):format(name)) end
+
 local function version()
   io.stdout:write('profscript ', require 'bindings.base.version', '\n')
   return 0
@@ -27,9 +30,9 @@ local function explain_events(words, found)
   end
   if not asked then return end
   local options = require 'bindings.options.parser'
-  local opt, rest = options.parse(options.explain_spec, nil, words)
+  local opt, rest = options.parse(options.explain_spec(), nil, words)
   if not opt or not opt.explain or #rest > 0 or #opt.event == 0 then return end
-  return require('bindings.command.explain').run(nil, found, opt)
+  return command('explain').run(nil, found, opt)
 end
 
 --- Makes of the words after `help NAME` those of `NAME -h` or, if they are options, of `NAME ... help`.
@@ -41,9 +44,8 @@ end
 --- Runs `profscript --complete LINE POINT BREAKS` for the shell's completion: prints the completion mode, then one
 --- candidate per line.
 local function print_completion(words, found)
-  local complete, machine = require 'bindings.command.complete', require 'bindings.command.machine'
   local line = (words[2] or ''):sub(1, tonumber(words[3]))
-  local result = complete.run(line, words[4] or '', machine.completion(found))
+  local result = command('complete').run(line, words[4] or '', command('machine').completion(found))
   io.stdout:write(result.mode, '\n')
   for _, word in ipairs(result.list) do
     io.stdout:write(word, '\n')
@@ -53,9 +55,9 @@ end
 
 --- Runs `profscript --check`. The exit code is 0 if tracepoints work.
 local function print_check()
-  local check, machine = require 'bindings.command.check', require 'bindings.command.machine'
+  local check = command 'check'
   require('bindings.base.mounts').check()
-  local lines, works = check.render(check.lines(machine.checks()))
+  local lines, works = check.render(check.lines(command('machine').checks()))
   io.stdout:write(lines)
   return works and 0 or 1
 end
@@ -75,7 +77,7 @@ local function main(words)
   if global.symbols then rest = { 'symbols', '--', global.symbols, unpack(rest) } end
   local asks = rest[1] == 'help' and rest[2] and not rest[2]:find '^%-'
   if global.help or #rest == 0 or rest[1] == 'help' and not asks then
-    io.stdout:write(require('bindings.command.help').overview(found:list()))
+    io.stdout:write(command('help').overview(found:list()))
     return #rest == 0 and not global.help and 2 or 0
   end
   if asks then table.remove(rest, 1) end
@@ -89,12 +91,11 @@ local function main(words)
   if not opt then failure.usage('%s', workload) end
   if explains then opt.dry_run, opt.explains = opt.dry_run or 'plan', true end
   opt.parse_again = function(new) return options.parse(new.spec, new.name, rest, global, script.given) end
-  local explain = opt.explain and require 'bindings.command.explain'
+  local explain = opt.explain and command 'explain'
   if explain and #explain.given(script.spec, opt) > 0 then
     return explain.run(script, found, opt)
   elseif opt.help or opt.explain then
-    io.stdout:write(require('bindings.command.help').profiler(script.given or script.name, script.profiler,
-      script.spec))
+    io.stdout:write(command('help').profiler(script.given or script.name, script.profiler, script.spec))
     return 0
   elseif opt.version then
     return version()

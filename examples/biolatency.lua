@@ -13,9 +13,11 @@ return {
     local function report() latency:print(out) latency:clear() end
     return {
       lost = issued.lost,
-      ['block:block_rq_issue'] = function(ev) issued:start(ev.dev * 2 ^ 32 + ev.sector, ev._time, ev.rwbs) end,
+      ['block:block_rq_issue'] = function(ev)
+        issued:start(ev:u64 'dev' * 0x100000000 + ev.sector, ev._time, ev.rwbs)
+      end,
       ['block:block_rq_complete'] = function(ev)
-        local ns, kind = issued:finish(ev.dev * 2 ^ 32 + ev.sector, ev._time)
+        local ns, kind = issued:finish(ev:u64 'dev' * 0x100000000 + ev.sector, ev._time)
         if ns then latency:add(ns, kind) end
       end,
       interval = report, stop = report,

@@ -12,10 +12,10 @@ return {
     return {
       lost = requests.lost,
       ['block:block_rq_issue'] = function(ev)
-        requests:start(ev.dev * 2 ^ 32 + ev.sector, ev._time, ev._pid, ev.comm, ev.bytes)
+        requests:start(ev:u64 'dev' * 0x100000000 + ev.sector, ev._time, ev._pid, ev.comm, ev.bytes)
       end,
       ['block:block_rq_complete'] = function(ev)
-        local ns, pid, comm, bytes = requests:finish(ev.dev * 2 ^ 32 + ev.sector, ev._time)
+        local ns, pid, comm, bytes = requests:finish(ev:u64 'dev' * 0x100000000 + ev.sector, ev._time)
         if ns then
           out:row { 'pid', pid, 'comm', comm, 'kind', ev.rwbs, 'sector', ev.sector, 'bytes', bytes, 'ms', ns / 1e6 }
         end

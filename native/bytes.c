@@ -406,14 +406,6 @@ static uint8_t *address(uint8_t *p, uint64_t value)
 	return p;
 }
 
-void json_hex(struct bytes *b, uint64_t value)
-{
-	uint8_t *p = room(b, NUMBER_MAX);
-
-	if (p)
-		b->size = (size_t)(address(p, value) - b->data);
-}
-
 void json_time(struct bytes *b, double ns, uint32_t decimals)
 {
 	json_member_time(b, "", 0, ns, decimals);

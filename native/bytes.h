@@ -51,8 +51,6 @@ void json_list(struct bytes *b, const void *values, uint32_t size, uint32_t is_s
 /* Text, such as a key, and then an integer or a time. */
 void json_member_int(struct bytes *b, const char *key, size_t n, int64_t value);
 void json_member_time(struct bytes *b, const char *key, size_t n, double ns, uint32_t decimals);
-/* A quoted address: "0xff". */
-void json_hex(struct bytes *b, uint64_t value);
 /* A time of ns in us or ms (3 or 6 decimals), with all its digits: 1234567 and 3 is 1234.567. */
 void json_time(struct bytes *b, double ns, uint32_t decimals);
 

@@ -17,16 +17,27 @@ struct hist_stats {
 	uint64_t min, max; /* 0 while count is 0 */
 	uint64_t over;	   /* values strictly greater than the threshold */
 	uint64_t negative; /* negative values, which count as 0 */
+	/* 2^64 * high + low: the sum of the squares; stops at 2^128 - 1 */
+	uint64_t squares_low, squares_high;
 };
 
 enum { HIST_LOG2_ROWS = 65, HIST_BUCKETS = 58 * 64 };
 
-/* Values that someone else has counted, such as a BPF program. All 0: none. */
+/* Values that someone else has counted, such as a BPF program. All 0: none. A wide one has the
+ * lower and upper halves of all values in sum and sum_high, and the number of values above 2^63 in
+ * huge. */
 struct hist_sums {
 	uint64_t count, sum;
 	uint64_t not_min; /* ~ of the smallest value */
-	uint64_t max, over, failed;
+	uint64_t max;
+	union {
+		uint64_t over, sum_high;
+	};
+	union {
+		uint64_t failed, huge;
+	};
 	uint64_t negative;
+	uint64_t squares_low, squares_high;
 };
 
 /* threshold: see hist_stats.over; if it is negative, nothing counts as over. Returns NULL without
@@ -46,6 +57,9 @@ void hist_read(const struct hist *h, struct hist_stats *out);
 /* Returns the smallest value that at least the fraction q (0..1) of the values do not exceed; 0
  * without values. */
 uint64_t hist_quantile(const struct hist *h, double q);
+/* Returns the variance: the mean of the squared distances from the mean. It is exact but for the
+ * rounding of the result. NAN without values, or if a sum has stopped. */
+double hist_variance(const struct hist *h);
 /* Counts by power of two: rows[0] negative values, rows[1] zeros, rows[2 + i] values from 2^i to
  * below 2^(i+1). */
 void hist_log2(const struct hist *h, uint64_t rows[HIST_LOG2_ROWS]);
@@ -60,9 +74,10 @@ int hist_set_add(struct hist_set *s, uint32_t i, int64_t value);
  * of structs of stride bytes. */
 int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *value, uint32_t stride,
 			uint32_t n);
-/* Adds values that were counted elsewhere to histogram i. buckets: HIST_BUCKETS counts; the bucket
- * of a value with the leading bit 2^e is 64 (e - 6) + (value >> (e - 6)), or the value itself if it
- * is less than 128. NULL: only the stats are known, and no quantiles. Returns as hist_set_add(). */
+/* Adds values that were counted elsewhere, and are not wide, to histogram i. buckets: HIST_BUCKETS
+ * counts; the bucket of a value with the leading bit 2^e is 64 (e - 6) + (value >> (e - 6)), or the
+ * value itself if it is less than 128. NULL: only the stats are known, and no quantiles. Returns as
+ * hist_set_add(). */
 int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *sums,
 		      const uint64_t *buckets);
 /* Adds n values to such a bucket of histogram i, but not to its stats. Returns as

@@ -28,7 +28,7 @@ enum event_flags {
 	EVENT_NO_SECOND = 4,   /* cannot end a pair */
 	EVENT_KEPT = 8,	       /* in a timeline, not in a ring */
 	EVENT_NO_START = 16,   /* cannot start a pair, and cancels an earlier start with its key */
-	EVENT_PASSED = 32,     /* its source's condition is true for it (bindings/run/gates.lua) */
+	EVENT_PASSED = 32,     /* its source's condition is true for it (bpf/run/gates.lua) */
 	EVENT_MEMBER_SHIFT = 8 /* first of 8 bits: the member of a join that delivered it */
 };
 

@@ -34,6 +34,7 @@ struct counts;
 struct decoder;
 struct formats;
 struct source;
+struct source_account;
 
 enum { CACHE_LEVELS = 4 };
 
@@ -126,6 +127,12 @@ struct source_ops {
 	/* Returns the counts of counted events since the last call; valid until the next call.
 	 * NULL: the source only has samples. */
 	void (*read_counts)(struct source *src, struct counts *out);
+	/* Adds what the kernel says about the events of a class, with a read(2) for each CPU or
+	 * thread. Returns false if it says nothing. Final after stop(). NULL: it never does. */
+	bool (*account)(struct source *src, uint16_t class, struct source_account *out);
+	/* Writes the ids of the BPF programs that are attached to the tracepoint of a class as
+	 * perf's events are, up to max, and returns their number. NULL: there are none. */
+	uint32_t (*programs)(struct source *src, uint16_t class, uint32_t *ids, uint32_t max);
 	/* Returns each CPU that came online after open() once; -1: no more. NULL: never any. */
 	int (*next_cpu)(struct source *src);
 
@@ -145,6 +152,17 @@ struct source_ops {
 
 	/* Required. */
 	void (*free)(struct source *src);
+};
+
+/* What the kernel says about the samples of an event so far. */
+struct source_account {
+	uint64_t fired;		   /* counted, behind the kernel's filter */
+	uint64_t lost;		   /* of these, records that did not fit into a ring */
+	uint64_t enabled, running; /* ns on all CPUs; running: on the hardware. 0: unknown */
+	uint32_t counters;	   /* that were read */
+	/* Each one that was counted is a sample or lost, except that a counter that stops may have
+	 * counted one for which there is no sample any more. */
+	bool is_exact;
 };
 
 /* First member of every source's struct. */

@@ -1,9 +1,27 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Checks of arguments that scripts pass. Errors point at the line of the caller's caller.
+local ffi = require 'ffi'
 local nearest = require 'bindings.base.nearest'
 
-local floor, getmetatable = math.floor, getmetatable
+local floor, getmetatable, istype, type = math.floor, getmetatable, ffi.istype, type
+local INT64, UINT64 = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
+local EXACT = 2 ^ 53
 local check = {}
+
+--- Returns whether a value is an integer of 64 bits.
+---@param value any
+---@return boolean
+function check.is_wide(value) return type(value) == 'cdata' and (istype(INT64, value) or istype(UINT64, value)) end
+
+--- Raises an error if a number, as a key, may stand for several integers of 64 bits: from 2^53 on, not each is a number
+--- of Lua.
+---@param key number
+---@param level integer of the error
+function check.exact_key(key, level)
+  if not (key >= EXACT and key < 2 ^ 64 or key <= -EXACT and key >= -2 ^ 63) then return end
+  error(('the number %.0f cannot be a key: numbers from 2^53 on are not exact, so other keys are the same number; '
+    .. "compute it with 64-bit integers, as in ev:u64 'dev' * 0x100000000 + ev.sector"):format(key), level + 1)
+end
 
 --- Formats a value for a message.
 ---@param value any
@@ -55,12 +73,41 @@ function check.settings(settings, known, what)
   end
 end
 
+--- Checks the names and types of a table of settings. Errors point at the line of the caller's caller.
+---@param given any
+---@param types table<string, string> the Lua type of each setting; 'any': its user checks it
+---@param what string for the message: "session.want"
+---@param noun? string default: 'setting'
+function check.types(given, types, what, noun)
+  if type(given) ~= 'table' then error(('%s takes a table, not %s'):format(what, check.shown(given)), 3) end
+  for name, value in pairs(given) do
+    local expected = types[name]
+    if not expected then
+      error(("%s: unknown %s '%s'%s"):format(what, noun or 'setting', tostring(name),
+        nearest.hint(tostring(name), nearest.keys(types))), 3)
+    elseif expected ~= 'any' and type(value) ~= expected then
+      error(('%s: %s is a %s, not a %s'):format(what, name, type(value), expected), 3)
+    elseif value ~= value then
+      error(('%s: %s is not a number'):format(what, name), 3)
+    end
+  end
+end
+
 --- Checks the object that a method was called with. It is wrong if the script wrote a dot instead of a colon.
 ---@param self any
 ---@param class table
 ---@param method string for the message: "keys:count"
 function check.self(self, class, method)
   if getmetatable(self) == class then return end
+  error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
+end
+
+--- Checks the same for an object of C.
+---@param self any
+---@param ctype ffi.ctype*
+---@param method string
+function check.ctype(self, ctype, method)
+  if istype(ctype, self) then return end
   error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
 end
 

@@ -9,15 +9,16 @@ local CPUS_MAX = ffi.C.CPUS_MAX
 
 --- Returns the ranges of a list, in its order.
 ---@param text string
+---@param limit? integer all numbers are smaller; default: that of CPUs
 ---@return { first: integer, last: integer }[]? ranges nil if the list is invalid
 ---@return integer? at byte at which the invalid part starts
-function cpu_list.parse(text)
+function cpu_list.parse(text, limit)
   local ranges, at = {}, 1
   for part, after in (text .. ','):gmatch '([^,]*),()' do
     local first, last = part:match '^%s*(%d+)%s*%-%s*(%d+)%s*$'
     first = tonumber(first or part:match '^%s*(%d+)%s*$')
     last = tonumber(last) or first
-    if not first or first > last or last >= CPUS_MAX then return nil, at end
+    if not first or first > last or last >= (limit or CPUS_MAX) then return nil, at end
     ranges[#ranges + 1] = { first = first, last = last }
     at = after
   end

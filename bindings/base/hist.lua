@@ -10,7 +10,7 @@ local countable = require 'bindings.base.countable'
 local libc = require 'bindings.base.libc'
 
 local C = ffi.C
-local istype, type = ffi.istype, type
+local check_self, istype, type = check.ctype, ffi.istype, type
 local hist = {}
 
 local MAX = 2 ^ 28
@@ -21,7 +21,7 @@ local HIST, SET = ffi.typeof 'struct hist *', ffi.typeof 'struct hist_set *'
 --- Converts a 64-bit value to a number if that is exact; otherwise returns it unchanged.
 local function exact(value)
   local n = tonumber(value)
-  return n <= 2 ^ 53 and n or value
+  return n < 2 ^ 53 and n or value
 end
 
 --- Converts a threshold for C. One beyond 2^63, such as math.huge, means no threshold.
@@ -31,12 +31,6 @@ local function c_threshold(threshold, name)
     error(('%s takes a threshold (a number), not %s'):format(name, check.shown(threshold)), 3)
   end
   return threshold < 2 ^ 63 and threshold or -1
-end
-
-local function check_self(self, ctype, method)
-  if not istype(ctype, self) then
-    error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
-  end
 end
 
 local function check_index(i, method)
@@ -94,12 +88,15 @@ function Hist:quantile(q)
 end
 
 --- Returns exact statistics. sum, min and max are integer64s if they exceed 2^53. `over` counts the values above the
---- threshold.
----@return { count: number, sum: number, min: number, max: number, over: number, negative: number }
+--- threshold. `variance` is that of all values (their squared distances from the mean are divided by their number), and
+--- `stddev` its root; both, and `avg`, are NaN without values.
+---@return { count: number, sum: number, min: number, max: number, over: number, negative: number, avg: number,
+--- variance: number, stddev: number }
 function Hist:stats()
   check_self(self, HIST, 'hist:stats')
   local s = ffi.new 'struct hist_stats'
   C.hist_read(self, s)
+  local variance = C.hist_variance(self)
   return {
     count = exact(s.count),
     sum = exact(s.sum),
@@ -107,6 +104,9 @@ function Hist:stats()
     max = exact(s.max),
     over = exact(s.over),
     negative = exact(s.negative),
+    avg = tonumber(s.sum) / tonumber(s.count),
+    variance = variance,
+    stddev = math.sqrt(variance),
   }
 end
 

@@ -20,7 +20,7 @@ local MAX = 2 ^ 30 -- keys
 --- Converts a 64-bit value to a number if that is exact; otherwise returns it unchanged.
 local function exact(value)
   local n = tonumber(value)
-  return n <= 2 ^ 53 and n >= -2 ^ 53 and n or value
+  return n < 2 ^ 53 and n > -2 ^ 53 and n or value
 end
 
 local DIRECT = 2 ^ 22 -- integer keys below it, such as pids, index an array instead of being hashed
@@ -38,6 +38,7 @@ local recent_keys = ffi.typeof('struct { double a, b, c; int32_t next_id; }[$]',
 local function push(t, k)
   local kind = type(k)
   if kind == 'number' then
+    check.exact_key(k, 4)
     C.intern_push_number(t, k)
   elseif kind == 'string' then
     C.intern_push_bytes(t, k, #k)
@@ -63,7 +64,10 @@ local function id_of_one(t, max, direct)
       push(t, a)
       return commit(t)
     end
-    if a < 0 or a >= DIRECT or a ~= floor(a) then return number(t, a) end
+    if a < 0 or a >= DIRECT or a ~= floor(a) then
+      check.exact_key(a, 3)
+      return number(t, a)
+    end
     local next_id = direct[a]
     if next_id ~= 0 then return next_id - 1 end
     local id = number(t, a)

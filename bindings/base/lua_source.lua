@@ -2,6 +2,8 @@
 --- Lua source: its tokens, for what changes or reads scripts as text, and whose it is.
 local lua_source = {}
 
+lua_source.KEY_CHECK = '__profscript_key' -- the function around the keys of a script, see options/wide_keys.lua
+
 --- Returns whether a function's source, as in debug.getinfo(), is the host and not a script or a library.
 ---@param source string
 ---@return boolean

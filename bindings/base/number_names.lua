@@ -26,16 +26,31 @@ local function token(machine)
   return found ~= NATIVE and found or nil
 end
 
-local X32 = 2 ^ 30 -- in the numbers of the system calls of x32 programs on x86_64
+-- In the numbers of the system calls of x32 programs on x86_64, and in those of i386 that BPF programs have seen.
+local X32, I386 = 2 ^ 30, 2 ^ 29
+names.X32, names.I386 = X32, I386
+
+--- Returns which system calls a number is one of, if not of its machine's own: 'x32' or 'i386'.
+---@param nr integer
+---@param machine? string as uname(2) spells it; default: this machine
+---@return string? abi
+---@return integer nr that it has there
+function names.syscall_abi(nr, machine)
+  local is_x86 = machine == 'x86_64' or (machine or '') == '' and ffi.arch == 'x64'
+  if not is_x86 or nr < I386 or nr >= 2 * X32 then return nil, nr end
+  if nr >= X32 then return 'x32', nr end
+  return 'i386', nr - I386
+end
+
+local ARCHITECTURES = { x32 = 'x32', i386 = 'x86' }
 
 local function resolve(nr, machine)
-  local is_x32 = nr >= X32 and nr < 2 * X32 and (machine == 'x86_64' or machine == '' and ffi.arch == 'x64')
-  local arch = has_seccomp and nr >= 0 and nr < 2 * X32 and token(is_x32 and 'x32' or machine)
-  local found = arch and seccomp.seccomp_syscall_resolve_num_arch(arch, nr)
-  if not found or found == nil then return ('%d'):format(nr) end
-  local name = ffi.string(found)
-  libc.free(found)
-  return is_x32 and 'x32:' .. name or name
+  local abi, plain = names.syscall_abi(nr, machine)
+  local arch = has_seccomp and nr >= 0 and nr < 2 * X32 and token(abi and ARCHITECTURES[abi] or machine)
+  local found = arch and seccomp.seccomp_syscall_resolve_num_arch(arch, plain)
+  local name = found and found ~= nil and ffi.string(found) or ('%d'):format(abi == 'i386' and plain or nr)
+  if found and found ~= nil then libc.free(found) elseif abi ~= 'i386' then return name end
+  return abi and abi .. ':' .. name or name
 end
 
 --- Returns the name of a system call, or its number if it is unknown or libseccomp is missing.

@@ -8,18 +8,11 @@
 local ffi = require 'ffi'
 local check = require 'bindings.base.check'
 
-local C = ffi.C
-local istype = ffi.istype
+local C, check_self = ffi.C, check.ctype
 local objects = {}
 
 local MAX = 2 ^ 30
 local OBJECTS, OBJECT = ffi.typeof 'struct objects *', ffi.typeof 'struct object'
-
-local function check_self(self, method)
-  if not istype(OBJECTS, self) then
-    error(('%s is a method: call it with a colon, not with %s'):format(method, check.shown(self)), 3)
-  end
-end
 
 --- A copy of an entry of the table.
 ---@class Object
@@ -45,7 +38,7 @@ local Objects = {}
 ---@param kind integer a value for the script's own use
 ---@return integer result 0: added; 1: replaced an object; -22: the address is 0; -28: the table is full
 function Objects:put(space, address, size, time, tid, stack, kind)
-  check_self(self, 'objects:put')
+  check_self(self, OBJECTS, 'objects:put')
   return C.objects_put(self, space, address, size, time, tid, stack, kind)
 end
 
@@ -54,7 +47,7 @@ end
 ---@param address number|integer64
 ---@return Object? object nil if there is none
 function Objects:take(space, address)
-  check_self(self, 'objects:take')
+  check_self(self, OBJECTS, 'objects:take')
   local object = C.objects_take(self, space, address)
   return object ~= nil and OBJECT(object[0]) or nil
 end
@@ -70,7 +63,7 @@ end
 ---@param kind integer
 ---@return Object? object nil if there was none
 function Objects:swap(space, address, size, time, tid, stack, kind)
-  check_self(self, 'objects:swap')
+  check_self(self, OBJECTS, 'objects:swap')
   local object = C.objects_swap(self, space, address, size, time, tid, stack, kind)
   return object ~= nil and OBJECT(object[0]) or nil
 end
@@ -84,7 +77,7 @@ end
 ---@param stack integer
 ---@param kind integer
 function Objects:put_later(space, address, size, time, tid, stack, kind)
-  check_self(self, 'objects:put_later')
+  check_self(self, OBJECTS, 'objects:put_later')
   C.objects_put_later(self, space, address, size, time, tid, stack, kind)
 end
 
@@ -92,7 +85,7 @@ end
 ---@param space integer
 ---@param address number|integer64
 function Objects:drop_later(space, address)
-  check_self(self, 'objects:drop_later')
+  check_self(self, OBJECTS, 'objects:drop_later')
   C.objects_drop_later(self, space, address)
 end
 
@@ -100,7 +93,7 @@ end
 ---@return integer replaced objects that replaced another
 ---@return integer refused objects dropped because the table was full
 function Objects:stats()
-  check_self(self, 'objects:stats')
+  check_self(self, OBJECTS, 'objects:stats')
   local stats = ffi.new 'struct objects_stats'
   C.objects_read_stats(self, stats)
   return tonumber(stats.replaced), tonumber(stats.refused)
@@ -109,7 +102,7 @@ end
 --- Returns the number of objects.
 ---@return integer
 function Objects:count()
-  check_self(self, 'objects:count')
+  check_self(self, OBJECTS, 'objects:count')
   return C.objects_count(self)
 end
 
@@ -117,7 +110,7 @@ end
 --- them.
 ---@param each fun(object: Object)
 function Objects:each(each)
-  check_self(self, 'objects:each')
+  check_self(self, OBJECTS, 'objects:each')
   local at, copy = ffi.new 'uint32_t[1]', OBJECT()
   while true do
     local object = C.objects_next(self, at)

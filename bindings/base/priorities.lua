@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Lists of kernel priorities for --prio, such as "0-99,120".
+local cpu_list = require 'bindings.base.cpu_list'
+
 local priorities = {}
 
-priorities.MAX = 139
+local MAX = 139
 
 ---@class Priorities
----@field ranges { [1]: integer, [2]: integer }[] first and last
+---@field ranges { first: integer, last: integer }[]
 ---@field has table<integer, boolean>
 
 --- Parses a list.
@@ -13,18 +15,14 @@ priorities.MAX = 139
 ---@return Priorities? list
 ---@return string? message
 function priorities.parse(text)
-  local list = { ranges = {}, has = {} }
-  for part in (text .. ','):gmatch '([^,]*),' do
-    local first, last = part:match '^%s*(%d+)%-(%d+)%s*$'
-    first = tonumber(first or part:match '^%s*(%d+)%s*$')
-    last = tonumber(last) or first
-    if not first or first > last or last > priorities.MAX then
-      return nil, ("--prio: invalid priority list '%s' (0-99: real-time, 100-139: nice -20 to 19)"):format(text)
-    end
-    table.insert(list.ranges, { first, last })
-    for priority = first, last do list.has[priority] = true end
+  local ranges, has = cpu_list.parse(text, MAX + 1), {}
+  if not ranges then
+    return nil, ("--prio: invalid priority list '%s' (0-99: real-time, 100-139: nice -20 to 19)"):format(text)
   end
-  return list
+  for _, range in ipairs(ranges) do
+    for priority = range.first, range.last do has[priority] = true end
+  end
+  return { ranges = ranges, has = has }
 end
 
 return priorities

@@ -200,7 +200,7 @@ end
 
 local function exact(value)
   local n = tonumber(value)
-  return n <= 2 ^ 53 and n >= -2 ^ 53 and n or value
+  return n < 2 ^ 53 and n > -2 ^ 53 and n or value
 end
 
 local function number_codec(type, size)

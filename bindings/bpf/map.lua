@@ -216,27 +216,6 @@ function Map:stack(id)
   return self._frames(addresses)
 end
 
---- Returns what the host's own readers of a map need.
----@param map BpfMap as scripts have it
----@return { fd: integer, key_size: integer, value_size: integer, entries: integer, nr_cpus: integer } descriptor
---- value_size: of a CPU
-function bpf_map.descriptor(map)
-  local self = facade.object(map)
-  return { fd = self._fd, key_size = ffi.sizeof(self._key) - SLACK, value_size = self._value_size,
-    entries = self._max_entries, nr_cpus = self._nr_cpus }
-end
-
---- Maps the values of an array with BPF_F_MMAPABLE. They stay mapped as long as the process.
----@param map BpfMap as scripts have it
----@return ffi.cdata* memory uint8_t *
-function bpf_map.memory(map)
-  local self = facade.object(map)
-  local memory = libc.mmap(nil, self._value_size * self._max_entries, libc.PROT_READ + libc.PROT_WRITE, libc.MAP_SHARED,
-    self._fd, 0)
-  if ffi.cast('intptr_t', memory) == -1 then fail(self, 'mapping', ffi.errno()) end
-  return ffi.cast('uint8_t *', memory)
-end
-
 public = facade.class('map', Map, { 'clear', 'delete', 'get', 'pairs', 'set', 'stack', 'take' })
 
 return bpf_map

@@ -3,6 +3,7 @@
 local attach = require 'bindings.bpf.attach'
 local bpf_map = require 'bindings.bpf.map'
 local btf = require 'bindings.bpf.btf'
+local check = require 'bindings.base.check'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
@@ -55,22 +56,6 @@ Bpf.__index = Bpf
 
 local public -- creates the facade of a Bpf
 
-local function refuse(format, ...) error(select('#', ...) > 0 and format:format(...) or format) end
-
-local function check(params)
-  if type(params) ~= 'table' then refuse('session.bpf takes a table, not a %s', type(params)) end
-  for name, value in pairs(params) do
-    local expected = PARAMETERS[name]
-    if not expected then
-      refuse("session.bpf: unknown parameter '%s'%s", tostring(name),
-        nearest.hint(tostring(name), nearest.keys(PARAMETERS)))
-    elseif type(value) ~= expected then
-      refuse('session.bpf: %s is a %s, not a %s', name, type(value), expected)
-    end
-  end
-  if (params.source ~= nil) == (params.file ~= nil) then refuse 'session.bpf requires one of source and file' end
-end
-
 --- Returns the line at which a text starts in a script; 1 if it is not found.
 local function line_of(script, text)
   local all = sys.read(script) or ''
@@ -118,7 +103,8 @@ end
 ---@param params BpfParameters
 ---@return Bpf
 function bpf.load(owner, params)
-  check(params)
+  check.types(params, PARAMETERS, 'session.bpf', 'parameter')
+  if (params.source ~= nil) == (params.file ~= nil) then error('session.bpf requires one of source and file', 2) end
   if owner.run.is_recorded then
     failure.usage('%s: BPF programs need live events; --input is not supported', owner.name)
   end

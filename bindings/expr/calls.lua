@@ -130,7 +130,7 @@ function calls:call_str(node)
   if #node.args ~= 1 or arg.op ~= 'var' then self:fail(node.column, 'str() takes the name of a field') end
   for _, name in ipairs { views.text_field(arg.name), arg.name } do
     local field = self.fields[name]
-    if field and views.has(field, 'STRING') then return self:field(name, field, arg.column) end
+    if field and views.is_text(field) then return self:field(name, field, arg.column) end
   end
   self:fail(arg.column, ("the record does not contain the string behind '%s'"):format(arg.name))
 end

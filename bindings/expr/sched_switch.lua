@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- What a sched:sched_switch means: the task `prev_pid` leaves the CPU, in the state that `prev_state` says, and
 --- `next_pid` runs from now on.
+local bit = require 'bit'
 local ffi = require 'ffi'
 local expr = require 'bindings.expr.compile'
 
@@ -14,6 +15,8 @@ switches.ON_CPU, switches.SLEEP, switches.BLOCKED, switches.QUEUED = 1, 2, 3, 8
 local BY_PREV_STATE = { [0] = 8, [1] = 2, [2] = 3, [4] = 4, [8] = 5, [128] = 6, [130] = 3, [64] = 7 }
 local BITS = 256 -- the bit above marks preempted tasks
 
+switches.BITS = BITS
+
 --- The largest prev_state of programs, which compute it as Linux does since 4.14.
 switches.MAX_PREV_STATE = 2 * BITS - 1
 
@@ -24,6 +27,29 @@ switches.LEAVES, switches.ENTERS = { pid = 'prev_pid', comm = 'prev_comm' }, { p
 ---@param bits integer prev_state
 ---@return integer?
 function switches.state_of(bits) return BY_PREV_STATE[bits % BITS] end
+
+--- Returns whether a task that leaves its CPU goes on waiting for one: it yielded, its time slice was over, or it was
+--- preempted.
+---@param bits integer prev_state
+---@param preempted integer see switches.preempted()
+---@return boolean
+function switches.is_runnable(bits, preempted) return bits == 0 or bits == preempted end
+
+--- Returns the kernel filter for the switches of such tasks.
+---@param preempted integer
+---@return string
+function switches.runnable(preempted) return ('prev_state == 0 || prev_state == %d'):format(preempted) end
+
+--- Returns the bits of prev_state of which one is set if the task does not wait for a CPU.
+---@param preempted integer
+---@return integer
+function switches.asleep_mask(preempted) return bit.band(bit.bnot(preempted), 0xffff) end
+
+--- Returns whether a switch is missing, or was not selected: a CPU leaves another task than it had entered.
+---@param entered? integer nil: not known
+---@param leaves integer
+---@return boolean
+function switches.is_missing(entered, leaves) return entered ~= nil and entered ~= leaves end
 
 --- Returns the kernel filter for the switches of tasks that go to sleep.
 ---@param interruptible? boolean in S

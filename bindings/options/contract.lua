@@ -7,7 +7,7 @@
 --- one is recorded only in the dump of a function, so the dump is parsed, too. The check never guesses: it skips
 --- handlers that assign to their parameter, and fields whose names are computed at run time.
 local bit = require 'bit'
-local bytecode = require 'bindings.options.bytecode'
+local bytecode = require 'bpf.handlers.bytecode'
 local facade = require 'bindings.base.facade'
 local util = require 'jit.util'
 local nearest = require 'bindings.base.nearest'
@@ -147,8 +147,6 @@ end
 
 --- Returns the consumer of an entry without a key; nil if it is not one. Only consumers of the library get whole
 --- batches: these are pointers, which scripts must not get.
----@param handler any
----@return Consumer?
 local function consumer(handler)
   local object = facade.object(handler)
   if object then return (object.feed or object.poll) and object or nil end
@@ -282,8 +280,6 @@ local function reads(fn, slot, captured, found)
 end
 
 --- Calls found(name, line, argument) for each field of its first parameter that a function reads, see reads().
----@param fn function
----@param found fun(name: string, line: integer, argument: string?)
 local function field_reads(fn, found)
   if util.funcinfo(fn).params == 0 or reassigns(fn) then return end
   local descriptions, nth = bytecode.upvalues(fn), 0

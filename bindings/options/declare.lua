@@ -84,14 +84,14 @@ local COMMON = {
   { group = 'event', name = 'period', type = 'duration', argument = 'N', min = 1,
     help = 'sample every Nth of these events; for clock events, the time between samples', needs = { 'perf_samples' } },
   { group = 'event', name = 'call_graph', short = 'g', type = 'stacks',
-    help = 'record the stack of each event; dwarf: also unwind programs without frame pointers',
+    help = 'record the stack of each event, by default also through code without frame pointers',
     needs = { 'samples', 'stacks' } },
   { group = 'event', name = 'user_callchain', type = 'flag', either = true,
     help = 'include user frames in stacks (default)', needs = { 'samples' } },
   { group = 'event', name = 'kernel_callchain', type = 'flag', either = true,
     help = 'include kernel frames in stacks (default)', needs = { 'samples' } },
   { group = 'event', name = 'python_callchain', with = 'call_graph', type = 'flag', always = true,
-    stands_for = 'call_graph=fp',
+    stands_for = 'call-graph',
     note = '--python-callchain is -g; Python 3.12 names its functions if it runs with -X perf',
     help = 'same as -g; Python 3.12 and later name their functions if they run with -X perf' },
   { group = 'event', name = 'srcline', type = 'flag',
@@ -223,8 +223,6 @@ local KEYS = {
 }
 
 --- Returns the Lua type of an option's parsed value.
----@param option opt.Option
----@return string
 local function value_type(option)
   return option.multiple and 'table' or types[option.type].lua
 end

@@ -19,9 +19,6 @@ local options = { declare = declarations.declare }
 ---@field notes string[] lines about doubtful values
 
 --- Stores a value given by the user. The first use replaces the default. Later uses of a list append.
----@param p opt.Parser
----@param option opt.Option
----@param value any
 local function store(p, option, value)
   local name, kind = option.name, types[option.type]
   if option.is_ignored then
@@ -48,9 +45,6 @@ local function store(p, option, value)
 end
 
 --- Returns whether the next word is the value of a switch with an optional value.
----@param p opt.Parser
----@param kind table
----@return boolean
 local function claims_next(p, kind)
   for _, pattern in ipairs(kind.claims) do
     if (p.words[p.at] or ''):find(pattern) then return true end
@@ -60,7 +54,6 @@ end
 
 --- Returns a line about a time that is hardly meant: --than without a unit is in ns, while -i is in ms and --duration
 --- in s. Nearly all latencies are longer than a microsecond.
----@return string?
 local function doubt(option, text, value)
   local is_limit = option.type == 'duration' and (option.name == 'than' or option.name == 'only_than')
   if is_limit and not option.unit and value > 0 and value < 1000 and not text:find '%a' then
@@ -120,10 +113,6 @@ local function long_matches(spec, name)
 end
 
 --- Returns the message for an unknown option: not supported by this profiler, misplaced, or misspelled.
----@param spec opt.Spec
----@param shown string
----@param matches fun(option: opt.Option): boolean
----@return string
 local function unknown(spec, shown, matches)
   for _, option in ipairs(declarations.common) do
     if matches(option) then
@@ -340,11 +329,17 @@ global_spec.workload = true -- the profiler and its words
 global_spec.global = true
 options.global_spec = global_spec
 
---- The options of `profscript -e EVENT help`.
-options.explain_spec = assert(declarations.declare {
-  unsupported = { 'attach', 'run', 'ring' },
-  options = { input = {}, format = {}, json = {}, csv = {} },
-})
+local explain_spec
+
+--- Returns the options of `profscript -e EVENT help`.
+---@return opt.Spec
+function options.explain_spec()
+  explain_spec = explain_spec or assert(declarations.declare {
+    unsupported = { 'attach', 'run', 'ring' },
+    options = { input = {}, format = {}, json = {}, csv = {} },
+  })
+  return explain_spec
+end
 
 --- Parses a whole command line up to the profiler's name: `[-v] [-q] [-V] [-h] NAME ...`.
 ---@param words string[]

@@ -9,7 +9,8 @@ local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
 
 local MAX_EXACT = 2 ^ 53 -- largest integer that is exact as a Lua number
-local DUMP, MAX_DUMP = 8192, 65528 -- bytes of a stack copy; samples are smaller than 64 KiB
+local COPIES = { fp = 0, hybrid = 512, dwarf = 8192 } -- bytes of a stack copy
+local MAX_COPY = 65528 -- samples are smaller than 64 KiB
 local NS = { ns = 1, us = 1e3, ms = 1e6, s = 1e9, min = 60e9, h = 3600e9 }
 
 --- Formats a number without loss of precision: '1000', not '1e+03'.
@@ -18,8 +19,6 @@ local function number_text(n)
 end
 
 --- Formats a time in the largest unit that needs at most three decimals: '1.5s' for 1.5e9.
----@param ns number
----@return string
 local function duration_text(ns)
   for _, unit in ipairs { 'h', 'min', 's', 'ms', 'us' } do
     if ns >= NS[unit] and (ns * 1000) % NS[unit] == 0 then return number_text(ns / NS[unit]) .. unit end
@@ -103,14 +102,16 @@ local function parse_enum(text, option)
   return refuse(text, 'one of ' .. table.concat(option.values, ', '), nearest.hint(text, option.values))
 end
 
---- Returns true for frame pointers, or the number of bytes of stack to copy and unwind.
+--- Returns how stacks are recorded: the mode, and the bytes of each stack that are copied to be unwound.
 local function parse_call_graph(text)
-  if text == 'fp' then return true end
-  local size = text == 'dwarf' and DUMP or parse_whole(text:match '^dwarf,(.+)$' or '')
-  if not size or size < 8 or size > MAX_DUMP then
-    return invalid('call graph mode', text, ('fp, dwarf or dwarf,SIZE with at most %d bytes'):format(MAX_DUMP))
+  local mode, size = text:match '^(%a+),?(.*)$'
+  local usual = mode and COPIES[mode]
+  size = size == '' and usual or usual ~= 0 and parse_whole(size or '')
+  if not usual or not size or usual > 0 and (size < 8 or size > MAX_COPY) then
+    return invalid('call graph mode', text, ('fp, hybrid or dwarf, the last two also with ",SIZE" of at most %d bytes')
+      :format(MAX_COPY))
   end
-  return math.ceil(size / 8) * 8
+  return { mode = mode, bytes = math.ceil(size / 8) * 8 }
 end
 
 --- Parses a number of 64 bits. As in C, one that is too large for a signed number is negative.
@@ -177,8 +178,8 @@ end
 --- - switch: takes no value, except after its long name a value that matches one of `claims`
 local types = {
   flag     = { lua = 'boolean', switch = true, negatable = true },
-  stacks   = { lua = 'boolean', switch = true, negatable = true, argument = 'fp|dwarf[,SIZE]',
-    claims = { '^fp$', '^fp,', '^dwarf$', '^dwarf,', '^lbr' }, parse = parse_call_graph },
+  stacks   = { lua = 'boolean', switch = true, negatable = true, argument = 'fp|hybrid|dwarf[,SIZE]',
+    claims = { '^fp$', '^fp,', '^hybrid$', '^hybrid,', '^dwarf$', '^dwarf,', '^lbr' }, parse = parse_call_graph },
   count    = { lua = 'number', switch = true },
   integer  = { lua = 'number', argument = 'N', parse = parse_integer },
   number   = { lua = 'number', argument = 'N', parse = parse_number },

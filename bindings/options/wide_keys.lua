@@ -1,17 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Refuses 64-bit integers as keys of a script's tables. Lua compares them by identity, so each one is a new key, and
---- no read finds it: a script that forgets this prints wrong numbers and nothing else.
+--- no read finds it: a script that forgets this prints wrong numbers and nothing else. Numbers that are not exact are
+--- refused, too: different keys would be the same one.
 ---
 --- A table cannot refuse a key, so the source is changed before it is loaded: each `[KEY]` becomes `[check(KEY)]`. In
 --- Lua every '[' that does not begin a long string encloses a key. Compiled code knows the type of the key, so the
 --- check costs nothing there.
 local ffi = require 'ffi'
+local exact_key = require('bindings.base.check').exact_key
 local lua_source = require 'bindings.base.lua_source'
 
 local wide_keys = {}
 
-local NAME = '__profscript_key'
-wide_keys.NAME = NAME -- of the check
+local NAME = lua_source.KEY_CHECK
 local INT64, UINT64 = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
 local type, istype = type, ffi.istype
 
@@ -22,7 +23,8 @@ local function refuse(key)
 end
 
 local function check(key)
-  if type(key) == 'cdata' then refuse(key) end
+  local kind = type(key)
+  if kind == 'number' then exact_key(key, 2) elseif kind == 'cdata' then refuse(key) end
   return key
 end
 

@@ -80,8 +80,6 @@ end
 ---@field frame ffi.cdata* struct frame *, for each call
 
 --- Adds list().
----@param self Frames
----@param parts FrameParts
 local function add_list(self, parts)
   local find, string_at, add, others = parts.find, parts.string_at, parts.add, parts.others
   local progress, frame = parts.progress, parts.frame
@@ -114,8 +112,6 @@ local function add_list(self, parts)
 end
 
 --- Adds names().
----@param self Frames
----@param parts FrameParts
 local function add_names(self, parts)
   local find, string_at, add, progress, frame = parts.find, parts.string_at, parts.add, parts.progress, parts.frame
 

@@ -132,6 +132,13 @@ function kprintf.bind(env)
     return safe(ffi_string(at, libc.strnlen(at, length)))
   end
 
+  --- Formats the bytes of a dynamic field, NULs included.
+  function bound.dynamic_bytes(raw, size, word, base)
+    local offset, length = band(word, 0xffff) + base, rshift(word, 16)
+    if offset + length > size then return BAD end
+    return safe(ffi_string(raw + offset, length))
+  end
+
   --- %pS.
   bound.symbol_offset = cached(function(address)
     local text = symbol_at and symbol_at(address, true)

@@ -6,13 +6,13 @@
 --- `elem` is the type of its elements. A fixed field also has `offset` and `bytes`, both as numbers. A dynamic field
 --- has `word`, the code of its 32-bit word, and `base`, to which the offset in that word is relative.
 local ffi = require 'ffi'
-local has = require('bindings.view.views').has
 local kprintf = require 'bindings.print.kprintf'
 local c = require 'bindings.print.printfmt_value'
 local parse = require 'bindings.expr.parse'
 local types = require 'bindings.expr.types'
+local views = require 'bindings.view.views'
 
-local INTEGERS = types.INTEGERS
+local INTEGERS, has = types.INTEGERS, views.has
 local i64, u64 = ffi.typeof 'int64_t', ffi.typeof 'uint64_t'
 local constant, convert, give_up, number = c.constant, c.convert, c.give_up, c.number
 
@@ -130,6 +130,7 @@ function Translator:dynamic_field(node)
     elem = elem_of(field),
     word = word,
     base = base,
+    reader = views.is_text(field) and not has(field, 'STRING') and 'dynamic_bytes' or 'dynamic_string',
   }
 end
 
@@ -154,7 +155,7 @@ function Translator:text(n)
   if n.type == 'string' then return n.code end
   if n.type == 'u64' then return ('%s(%s)'):format(self:helper 'kernel_string', n.code) end
   if n.type ~= 'bytes' or INTEGERS[n.elem].size ~= 1 then give_up 'a number as a string' end
-  if n.word then return ('%s(raw, size, %s, %d)'):format(self:helper 'dynamic_string', n.word, n.base) end
+  if n.word then return ('%s(raw, size, %s, %d)'):format(self:helper(n.reader), n.word, n.base) end
   return ('%s(raw, %s, %s)'):format(self:helper 'fixed_string', n.code, n.room)
 end
 

@@ -160,8 +160,8 @@ end
 ---@return integer pages a power of two
 function Loss:_larger()
   local opt = self._opt
-  local dump = type(opt.call_graph) == 'number' and opt.call_graph or 0
-  local size = RECORD + (opt.call_graph and CHAIN or 0) + dump
+  local chosen = opt.call_graph
+  local size = RECORD + (chosen and CHAIN or 0) + (type(chosen) == 'table' and chosen.bytes or 0)
   local wanted, pages = opt.mmap_pages + self._most * size / PAGE, opt.mmap_pages * 2
   while pages < wanted and pages < MAX_ADVICE do pages = pages * 2 end
   return pages

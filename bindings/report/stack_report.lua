@@ -18,11 +18,14 @@ end
 ---@param self table the run
 local function print_unwound(self, stats)
   local stacks, cut, lost = tonumber(stats.unwound), tonumber(stats.cut), tonumber(stats.lost)
-  local many = cut > CUT_SHARE * stacks
+  local gaps = tonumber(stats.gaps)
+  local many = cut + gaps > CUT_SHARE * stacks
   if stacks == 0 or not (many or self.opt.verbose >= 1) then return end
-  local hint = many and ' (--call-graph dwarf,SIZE copies more)' or ''
-  self.out:warn(('%s: unwound %d stacks: %d exceed the copied size%s, %d end at an unknown address')
-    :format(self.name, stacks, cut, hint, lost))
+  local chosen = self.opt.call_graph
+  local mode = type(chosen) == 'table' and chosen.mode == 'dwarf' and 'dwarf,SIZE' or 'dwarf'
+  self.out:warn(('%s: unwound %d stacks: %d exceed the copied size%s%s, %d end at an unknown address'):format(self.name,
+    stacks, cut, gaps > 0 and (', %d may lack callers'):format(gaps) or '',
+    many and (' (--call-graph %s copies more)'):format(mode) or '', lost))
 end
 
 --- Reports user stacks that look like those of programs without frame pointers.

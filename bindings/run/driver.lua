@@ -6,6 +6,7 @@ local code_places = require 'bindings.report.code_places'
 local dry_run = require 'bindings.run.dry_run'
 local ending = require 'bindings.run.ending'
 local failure = require 'bindings.base.failure'
+local i386_calls = require 'bindings.report.i386_calls'
 local ffi = require 'ffi'
 local loops = require 'bindings.run.loop'
 local memory = require 'bindings.report.memory'
@@ -48,7 +49,7 @@ local function run_loop(loop)
   end
   ending.report(loop, problems)
   problems:raise()
-  ending.summarize(run)
+  ending.summarize(loop)
   runs.flush(run.out)
   return loop:exit_code()
 end
@@ -67,13 +68,15 @@ local function run_with_events(session, script, opt, words, found, before)
     return 0
   end
   if opt.verbose >= 1 then run.out:warn((dry_run.text(run):gsub('\n$', ''))) end
-  run:tell 'open'
+  run:call 'open'
   local files = opt.watch and reload.watch(run, before)
+  local counted_i386 = i386_calls.begin(run) -- a program that comes after perf's events misses the first calls
   setup.open(run, version, begin_target)
   local loop = loops.new(run, version, files and reload.new(run, version, found, files))
   if before and before.changes then reload.print_gap(run, before) end
   code_places.follow()
-  run:tell 'start'
+  loop.i386_calls = counted_i386
+  run:call 'start'
   jit.on()
   return run_loop(loop)
 end

@@ -91,9 +91,6 @@ local function rings_of(list)
 end
 
 --- Returns the addresses from which all events of a run are pulled; nil if there are events of this machine.
----@param run Run
----@param list Event[]
----@return string?
 local function only_pulled(run, list)
   for _, event in ipairs(list) do
     if not event.machine then return end

@@ -3,10 +3,10 @@
 local axis = require 'bindings.print.axis'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local i386_calls = require 'bindings.report.i386_calls'
 local memory = require 'bindings.report.memory'
 local runs = require 'bindings.run.run'
 local stack_report = require 'bindings.report.stack_report'
-local status_report = require 'bindings.run.status_report'
 local text = require 'bindings.base.text'
 
 local C = ffi.C
@@ -59,7 +59,7 @@ function ending.stop_events(run, problems)
   C.session_stop(run.session)
   run.in_kernel.captures:stop()
   run.in_kernel:forget_targets()
-  problems:note(run:tell_all 'ended')
+  problems:note(run:call_all 'ended')
 end
 
 --- Leaves the run to another one, which goes on with its output and followers. Nothing is reported.
@@ -68,7 +68,7 @@ function ending.leave(loop)
   local run = loop.run
   loop.version:close()
   run.loss:report()
-  run:tell('leave', loop:end_time())
+  run:call('leave', loop:end_time())
   runs.flush(run.out)
 end
 
@@ -78,17 +78,14 @@ end
 function ending.report(loop, problems)
   local run, out, has_failed = loop.run, loop.run.out, problems.is_any
   local finished = problems:note(xpcall(loop.finish, failure.traceback, loop))
-  if finished and not has_failed and out.format == 'text' and out:is_empty() then
-    out:warn(run.name .. ': nothing to report')
-  end
+  if finished and not has_failed then loop:account_end() end
   C.watchdog_end()
-  problems:note(run:tell_all('close', not problems.is_any))
+  problems:note(run:call_all('close', not problems.is_any))
   run.progress:finish()
   out:flush()
 end
 
 --- Prints how exact the times of other machines are.
----@param run Run
 local function print_machines(run)
   local method = ffi.new 'const char *[1]'
   for member = 1, C.session_machines(run.session) - 1 do
@@ -100,22 +97,10 @@ local function print_machines(run)
   end
 end
 
---- Warns about system calls of 32-bit programs in a recording: their numbers do not say that they are i386's.
-local function warn_of_narrow(run, programs)
-  if programs == 0 or not run.is_recorded or ffi.string(C.session_arch(run.session, 0)) ~= 'x86_64' then return end
-  for _, event in ipairs(run.events.list) do
-    if event.system == 'raw_syscalls' then
-      run.out:warn(('%s: the recording has %d 32-bit program%s: the numbers of %s system calls are those of i386, but '
-        .. 'are named as those of x86_64'):format(run.name, programs, programs == 1 and '' or 's',
-        programs == 1 and 'its' or 'their'))
-      return
-    end
-  end
-end
-
 --- Prints losses, damaged records and statistics after the run, and fails if the session has a warning.
----@param run Run
-function ending.summarize(run)
+---@param loop Loop
+function ending.summarize(loop)
+  local run = loop.run
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
   run.loss:report()
@@ -123,8 +108,10 @@ function ending.summarize(run)
   if tonumber(stats.bad) > 0 then
     run.out:warn(('%s: skipped %d damaged records'):format(run.name, tonumber(stats.bad)))
   end
-  warn_of_narrow(run, tonumber(stats.narrow))
-  if run.opt.verbose >= 1 then run.out:warn(status_report.totals(run, stats)) end
+  i386_calls.warn_of_programs(run, tonumber(stats.narrow))
+  i386_calls.finish(run, loop.i386_calls)
+  loop.account:report(run)
+  if run.opt.verbose >= 1 then run.out:warn(run:totals()) end
   stack_report.print(run)
   local exactness = axis.error_text(run.axis)
   if exactness and run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, exactness)) end

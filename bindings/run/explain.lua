@@ -9,8 +9,6 @@ local explain = {}
 local WIDTH = 64 -- of a source line
 
 --- Returns the lines of a file; an empty table if it cannot be read.
----@param path string
----@return string[]
 local function lines_of(path)
   local lines, file = {}, io.open(path)
   if not file then return lines end

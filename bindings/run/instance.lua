@@ -10,7 +10,7 @@ local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
 local session_api = require 'bindings.run.session_api'
 local strings = require 'bindings.select.user_strings'
-local user_strings = require 'bindings.run.user_strings'
+local user_strings = require 'bpf.run.user_strings'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
 
@@ -34,7 +34,7 @@ local views = require 'bindings.view.views'
 ---@field attrs? table[] of a source: their attributes before it became one
 ---@field counts? Counts of a source
 ---@field clock? Event by which it counts others
----@field routes? Routes of a gate
+---@field by_class? HandlersByClass of a gate
 ---@field accepted? Offer of a gate whose condition programs evaluate
 local Instance = {}
 Instance.__index = Instance
@@ -51,8 +51,18 @@ function instance.new(run, script, opt, parent)
     run = run, name = script.name, script = script, opt = opt, parent = parent, wants = {},
   }, Instance)
   self.set = run.events:of(script, self)
-  user_strings.want(self.set.wanted_strings, script.profiler.start, opt)
   return self
+end
+
+--- Returns the names of the strings behind pointers that the profiler asks for, and those that use it as a source. Only
+--- called if an event may have such strings: the search takes longer than the rest of a start.
+---@return table<string, boolean>
+function Instance:wanted_strings()
+  if not self._strings then
+    self._strings = setmetatable({}, { __index = self.parent and self.parent:wanted_strings() })
+    user_strings.want(self._strings, self.script.profiler.start, self.opt)
+  end
+  return self._strings
 end
 
 --- Returns the profiler's own events, without those of its sources.
@@ -217,7 +227,7 @@ function Instance:mark_events()
   local list = self:events()
   attach.restrict(self.name, self.opt, list, self.run.services.warn, self.script.profiler.options)
   sampling.check_options(self.name, self.opt, list)
-  attach.stacks(self.name, self.opt, list, self.wants.stacks)
+  attach.stacks(self.name, self.opt, list, self.wants.stacks, self.wants.stack_part)
   self._sample_filter = sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
   if self.wants.only_threads then self.run.in_kernel:want_only_threads(list) end
 end

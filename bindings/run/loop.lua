@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The event loop of a run: pulls batches from the session, sends them through the passes, ends the intervals, and
 --- calls the script's last report.
+local accounts = require 'bindings.report.account'
 local axis = require 'bindings.print.axis'
 local bit = require 'bit'
+local dispatch = require 'bindings.view.dispatch'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local reload = require 'bindings.run.reload'
@@ -20,6 +22,8 @@ local loops = {}
 ---@field waits? boolean for the clock of a guest
 ---@field reload? Reload
 ---@field page? ReportPage
+---@field account Account
+---@field i386_calls? I386Calls
 local Loop = {}
 Loop.__index = Loop
 
@@ -31,7 +35,7 @@ end
 function Loop:report(time)
   if self.page then self.page:begin() end
   self:call('interval', time)
-  if self.run:tell('interval', time) then self.run:stop() end
+  if self.run:call('interval', time) then self.run:stop() end
   if self.page then self.page:finish() end
 end
 
@@ -56,15 +60,16 @@ end
 function Loop:tick(time)
   local run = self.run
   run.loss:report()
+  self.account:interval(run, time)
   self:read_counts()
   run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
-  run:tell('reported', time)
+  run:call('reported', time)
 end
 
 function Loop:poll()
   self:poll_signal()
-  if self.run:tell 'poll' then self.run:stop() end
+  if self.run:call 'poll' then self.run:stop() end
   if self.page and self.page:poll() then self.run:stop() end
   if self.version:poll() then self.run:stop() end
   if self.reload then self.reload:poll(self) end
@@ -93,7 +98,11 @@ function Loop:go()
   repeat
     if C.session_next(run.session, batch, err) < 0 then failure.of(err) end
     flags = batch.flags
-    if self:has_clock() and batch.n > 0 then self.version.pass(batch.events, batch.n, flags) end
+    if self:has_clock() then
+      if batch.n > 0 then self.version.pass(batch.events, batch.n, flags) end
+    else
+      dispatch.drop(batch.events, 0, batch.n)
+    end
     views.end_batch()
     run.loss:poll()
     if bit.band(flags, C.BATCH_TICK) ~= 0 then self:tick(batch.tick_time) end
@@ -126,7 +135,21 @@ function Loop:finish()
   self:read_counts()
   local time = run:last_report(self:end_time())
   self:call('stop', time)
-  run:tell('stop', time)
+  run:call('stop', time)
+end
+
+--- Ends the account. Prints why there is nothing to report.
+function Loop:account_end()
+  local run, out = self.run, self.run.out
+  self.account:close(run)
+  if out.format ~= 'text' then return end
+  if out:is_empty() then
+    local causes = self.account:causes(run, self.version.checked.consumers)
+    out:warn(('%s: nothing to report%s'):format(run.name, causes and ': ' .. causes or ''))
+  elseif not out:has_printed() then
+    local silence = self.account:silence()
+    if silence then out:warn(('%s: %s'):format(run.name, silence)) end
+  end
 end
 
 --- Returns the exit code of the workload as a shell does, or 0 if the run was interrupted.
@@ -160,7 +183,8 @@ end
 ---@return Loop
 function loops.new(run, version, reloads)
   local page = run.opt.interval and not run.is_recorded and report_pages.new(run.out) or nil
-  return setmetatable({ run = run, version = version, page = page, reload = reloads }, Loop)
+  return setmetatable({ run = run, version = version, page = page, reload = reloads, account = accounts.new() },
+    Loop)
 end
 
 return loops

@@ -41,7 +41,7 @@ local MORE = { 'program', 'does', 'sent', 'kept', 'level' }
 local SHARE = { 'tracepoint', 'ours', 'others' }
 
 local function of_kernel(kernel)
-  local members = fields(kernel, { 'release', 'arch', 'btf', 'bpf', 'foreign_pids' })
+  local members = fields(kernel, { 'release', 'arch', 'btf', 'bpf', 'pid_max', 'foreign_pids' })
   local shares, measured = kernel.shares, 'null'
   if shares then
     measured = object { { 'ms', json(shares.ms) },

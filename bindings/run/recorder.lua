@@ -10,9 +10,8 @@ local cpu_list = require 'bindings.base.cpu_list'
 local dispatch = require 'bindings.view.dispatch'
 local event_filter = require 'bindings.select.event_filter'
 local facade = require 'bindings.base.facade'
-local facts = require 'bindings.run.facts'
+local facts = require 'bpf.run.facts'
 local failure = require 'bindings.base.failure'
-local nearest = require 'bindings.base.nearest'
 local public_event = require 'bindings.view.public_event'
 local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
@@ -89,7 +88,7 @@ local function wake(self)
   C.session_wake_after(self._run.session, math.max(self._pending.to + SETTLED - sys.now(self._base), 1))
 end
 
-local SETTINGS = { events = true, keep = true }
+local SETTINGS = { events = 'any', keep = 'any' }
 local DUMP_SETTINGS = { at = 'number', before = 'string', after = 'string', where = 'function', each = 'function',
   file = 'string', done = 'function' }
 
@@ -142,13 +141,7 @@ end
 ---@param settings RecorderSettings
 ---@return Recorder
 function recorder.new(instance, settings)
-  check.is(settings, 'table', 'session.recorder takes a table', 2)
-  for name in pairs(settings) do
-    if not SETTINGS[name] then
-      error(("session.recorder: unknown setting '%s'%s"):format(tostring(name),
-        nearest.hint(tostring(name), nearest.keys(SETTINGS))), 3)
-    end
-  end
+  check.types(settings, SETTINGS, 'session.recorder')
   local run = instance.run
   if run.is_recorded or run:pulls() then
     failure.usage("%s: session.recorder is for live events of this machine", instance.name)
@@ -269,18 +262,7 @@ end
 ---@return boolean accepted false: an earlier dump has not been done yet
 function Recorder:dump(settings)
   settings = settings or {}
-  check.is(settings, 'table', 'recorder:dump takes a table')
-  for name, value in pairs(settings) do
-    local expected = DUMP_SETTINGS[name]
-    if not expected then
-      error(("recorder:dump: unknown setting '%s'%s"):format(tostring(name),
-        nearest.hint(tostring(name), nearest.keys(DUMP_SETTINGS))), 2)
-    elseif type(value) ~= expected then
-      error(('recorder:dump: %s is a %s, not a %s'):format(name, type(value), expected), 2)
-    elseif value ~= value then
-      error(('recorder:dump: %s is not a number'):format(name), 2)
-    end
-  end
+  check.types(settings, DUMP_SETTINGS, 'recorder:dump')
   if not self._base then error('recorder:dump: the run has not begun', 2) end
   local before = duration(settings.before, 'recorder:dump: before')
   local after = duration(settings.after, 'recorder:dump: after')
@@ -311,7 +293,7 @@ end
 
 --- Returns a function(events, n) that passes on the events of a dump.
 local function loop_of(self, dump)
-  local routes, out = {}, self._run.out
+  local handlers, out = {}, self._run.out
   local from, to, where = dump.from, dump.to, dump.where
   local each = dump.each or not dump.excerpt and function(ev) out:print_event(ev) end
   local copy = dump.excerpt and copier(self, dump.excerpt)
@@ -324,9 +306,10 @@ local function loop_of(self, dump)
     end
   end
   for i, event in ipairs(self._list) do
-    routes[i] = { class = event.class, view = event.view, handlers = { pass_on } }
+    handlers[i] = { class = event.class, view = event.view, handlers = { pass_on } }
   end
-  return dispatch.loop('recorder', dispatch.routes(routes, function(e) dump.lost = dump.lost + tonumber(e.period) end))
+  local function note_lost(e) dump.lost = dump.lost + tonumber(e.period) end
+  return dispatch.loop('recorder', dispatch.handlers(handlers, note_lost))
 end
 
 --- Reads the rings.

@@ -7,7 +7,7 @@ local events = require 'bindings.select.events'
 local bpf = require 'bindings.bpf.program'
 local failure = require 'bindings.base.failure'
 local followers = require 'bindings.run.followers'
-local in_kernel = require 'bindings.run.in_kernel'
+local in_kernel = require 'bpf.run.in_kernel'
 local libc = require 'bindings.base.libc'
 local loss = require 'bindings.report.loss'
 local machines = require 'bindings.select.machines'
@@ -199,13 +199,13 @@ function Run:follow(follower) table.insert(self.followers, follower) end
 ---@param name string see Follower
 ---@param argument any
 ---@return boolean ends
-function Run:tell(name, argument) return followers.call(self.followers, name, argument) end
+function Run:call(name, argument) return followers.call(self.followers, name, argument) end
 
 --- Does the same, and calls the others even if one fails. Returns false and the first problem then.
 ---@param name string see Follower
 ---@return boolean ok
 ---@return any problem
-function Run:tell_all(name, ...) return followers.call_all(self.followers, name, ...) end
+function Run:call_all(name, ...) return followers.call_all(self.followers, name, ...) end
 
 --- Calls a function when a file is saved.
 ---@param path string
@@ -266,6 +266,15 @@ end
 ---@param word string see bpf/plan/needs.lua
 ---@return string?
 function Run:needs(word) return needs.given(self.spec.list, self.opt, word) end
+
+--- Returns the line about the number of its events.
+---@return string
+function Run:totals()
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(self.session, stats)
+  return ('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events) + self.in_kernel:count(),
+    tonumber(stats.lost), tonumber(stats.late))
+end
 
 --- Returns whether events come from other machines.
 function Run:pulls()

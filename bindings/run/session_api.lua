@@ -32,8 +32,6 @@ local session_api = {}
 ---@field check_start fun(name: string) raises an error in handlers, because the events are already open
 
 --- Adds the functions about what the kernel runs, and about files.
----@param api Session
----@param of SessionParts
 local function add_live(api, of)
   local instance, run, check_start = of.instance, of.run, of.check_start
 
@@ -114,6 +112,7 @@ end
 ---@class SessionWants
 ---@field stacks? boolean true: all events of the profiler record stacks, as with -g; false: even with -g, only events
 --- with event:set { stack = true } or the attribute `stack` do
+---@field stack_part? 'kernel'|'user' only these frames of the stacks
 ---@field only_threads? boolean for a profiler that is `everywhere`: the kernel may drop events that are not about the
 --- threads named by the user. The events must have no filters and must not be printed
 ---@field own_exit_n? boolean the script implements -N: the run continues until it calls session.stop()

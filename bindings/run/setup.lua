@@ -6,22 +6,29 @@ local dry_run = require 'bindings.run.dry_run'
 local explain = require 'bindings.run.explain'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local gates = require 'bindings.run.gates'
+local gates = require 'bpf.run.gates'
 local generated = require 'bindings.run.generated'
 local handler_plans = require 'bpf.ways.handler'
 local plan_json = require 'bindings.run.plan_json'
-local printed = require 'bindings.run.printed'
+local printed = require 'bpf.handlers.printed'
 local runs = require 'bindings.run.run'
 local target_filter = require 'bindings.run.target_filter'
-local user_strings = require 'bindings.run.user_strings'
+local user_strings = require 'bpf.run.user_strings'
 local versions = require 'bindings.run.version'
 
 local C = ffi.C
 local setup = {}
 
 local DEFAULT_PAGES = 128 -- 512 KiB per ring: no losses at a million events per second
-local DUMP_PAGES = 1024 -- if each event contains a copy of its user stack
+local STACK_PAGES = 512 -- if each event contains a stack
+local DUMP_PAGES = 1024 -- if each event contains a large copy of its user stack
 local DEFAULT_WATERMARK = 50 -- percent
+
+--- Returns the size of rings for a value of --call-graph.
+local function usual_pages(chosen)
+  if not chosen then return DEFAULT_PAGES end
+  return type(chosen) == 'table' and chosen.mode == 'dwarf' and DUMP_PAGES or STACK_PAGES
+end
 
 --- Creates the run. Its options have their defaults then.
 ---@param session ffi.cdata* struct session *
@@ -33,7 +40,7 @@ local DEFAULT_WATERMARK = 50 -- percent
 ---@return Run
 function setup.run(session, script, opt, words, found, before)
   local run = runs.new(session, script, opt, words, found, before and before.run)
-  opt.mmap_pages = opt.mmap_pages or (type(opt.call_graph) == 'number' and DUMP_PAGES or DEFAULT_PAGES)
+  opt.mmap_pages = opt.mmap_pages or usual_pages(opt.call_graph)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
   for _, name in ipairs(opt.ignored or {}) do
     run.out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
@@ -81,10 +88,6 @@ function setup.route(run, version)
 end
 
 --- Returns by class what this process does with each event, so that it must see them.
----@param target_branches? Branch[]
----@param limits Branch[]
----@param list Event[]
----@return table<integer, string>
 local function taken_by(target_branches, limits, list)
   local taken = {}
   for _, branch in ipairs(target_branches or {}) do taken[branch.class] = 'so its threads cannot be selected' end
@@ -95,7 +98,7 @@ local function taken_by(target_branches, limits, list)
   return taken
 end
 
---- Compiles the passes for the events that come one by one. Needs their routes.
+--- Compiles the passes for the events that come one by one. Needs their handlers.
 ---@param run Run
 ---@param version Version
 ---@param targets? Branch[] see setup.filter()
@@ -103,7 +106,7 @@ function setup.passes(run, version, targets)
   local limits = version:limits()
   version:add_passes(targets, limits)
   run:print_only(function() return printed.events(run, version.checked) end)
-  run:tell('prepare', taken_by(targets, limits, run.events.list))
+  run:call('prepare', taken_by(targets, limits, run.events.list))
 end
 
 --- Prints what would be opened, for --dry-run and `profscript explain`.

@@ -2,11 +2,12 @@
 --- Sources: profilers as event sources of others: `-e 'PROFILER/OPTIONS/ATTRIBUTE/'`. A source is started as on its own
 --- command line, but only for its events and its `describe`. Its events are opened with the others and arrive in the
 --- same stream. Its other handlers are only called if it decides which of its events the others get
---- (bindings/run/gates.lua).
+--- (bpf/run/gates.lua).
 local ffi = require 'ffi'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
 local instance = require 'bindings.run.instance'
+local dispatch = require 'bindings.view.dispatch'
 local declarations = require 'bindings.options.declare'
 local needs = require 'bpf.plan.needs'
 local options = require 'bindings.options.parser'
@@ -195,7 +196,7 @@ function sources.limits(session, list, ended)
       owner = owner.parent
     end
     if #tests > 0 then
-      local code = ('if %s then e.class = %d else %s end'):format(table.concat(tests, ' or '), C.EVENT_FILTERED,
+      local code = ('if %s then %s else %s end'):format(table.concat(tests, ' or '), dispatch.reject 'limit',
         table.concat(counts, '\n'))
       branches[#branches + 1] = { class = event.class, code = code, bound = bound }
     end

@@ -3,7 +3,9 @@
 --- events about the named threads. An event in another thread is about them if a field names one of them.
 local ffi = require 'ffi'
 local attach = require 'bindings.select.attach'
+local dispatch = require 'bindings.view.dispatch'
 local sys = require 'bindings.base.sys'
+local thread_set = require 'bindings.select.thread_set'
 
 local C = ffi.C
 local target_filter = {}
@@ -11,9 +13,7 @@ local target_filter = {}
 local FIELDS = { 'pid', 'prev_pid', 'next_pid', 'child_pid', 'parent_pid' }
 
 -- PERF_RECORD_FORK: pid, parent's pid, tid, parent's tid.
-local FORK = [=[
-local ids = cast(fork_type, e.raw)
-if ids[2] > 0 and ids[2] < max then set[ids[2]] = ids[3] > 0 and ids[3] < max and set[ids[3]] or 0 end]=]
+local FORK = 'local ids = cast(fork_type, e.raw) born(ids[2], ids[3])'
 
 --- Returns whether an event needs the filter: it is opened on all CPUs because it belongs to a source, or because a BPF
 --- program that runs in all threads writes its records.
@@ -78,15 +78,14 @@ function target_filter.branches(run)
   if run.is_recorded or not attach.names_threads(opt, run.workload) then return end
   check_namespace(run)
   if not mark(run) then return end
-  local set = ffi.new('uint8_t[?]', sys.PIDS_MAX)
-  local function has(tid) return tid > 0 and tid < sys.PIDS_MAX and set[tid] ~= 0 end
-  local branches = {}
-  if attach.inherits(opt, run.workload) then
+  local inherits, branches = attach.inherits(opt, run.workload), {}
+  local ours = thread_set.new(inherits)
+  if inherits then
     C.session_want(run.session, C.EVENT_FORK)
     branches[1] = {
       class = C.EVENT_FORK,
       code = FORK,
-      bound = { set = set, max = sys.PIDS_MAX, fork_type = ffi.typeof 'const int32_t *' },
+      bound = { born = ours.born, fork_type = ffi.typeof 'const int32_t *' },
     }
   end
   for i, event in ipairs(run.events.list) do
@@ -94,16 +93,12 @@ function target_filter.branches(run)
       local condition, before = test(event, i)
       branches[#branches + 1] = {
         class = event.class,
-        code = ('%sif not (%s) then e.class = %d end'):format(before, condition, C.EVENT_FILTERED),
-        bound = { has = has, ['payload_' .. i] = event.view.payload },
+        code = ('%sif not (%s) then %s end'):format(before, condition, dispatch.reject 'target'),
+        bound = { has = ours.has, ['payload_' .. i] = event.view.payload },
       }
     end
   end
-  return branches, function(tids)
-    for _, tid in ipairs(tids) do
-      if tid > 0 and tid < sys.PIDS_MAX then set[tid] = 1 end
-    end
-  end
+  return branches, ours.add
 end
 
 return target_filter

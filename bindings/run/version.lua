@@ -7,11 +7,11 @@ local event_filter = require 'bindings.select.event_filter'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local gates = require 'bindings.run.gates'
+local gates = require 'bpf.run.gates'
 local instance = require 'bindings.run.instance'
 local passes = require 'bindings.run.passes'
 local printer = require 'bindings.print.printer'
-local routes = require 'bindings.run.routes'
+local handlers_by_class = require 'bindings.view.handlers_by_class'
 local sources = require 'bindings.run.sources'
 
 local C = ffi.C
@@ -21,15 +21,15 @@ local version = {}
 ---@param run Run
 ---@param checked contract.Handlers
 ---@param prints_events boolean each event is printed before its handlers see it
----@return ClassHandlers[] routes
-local function route(run, checked, prints_events)
-  local all = routes.new()
+---@return ClassHandlers[]
+local function group(run, checked, prints_events)
+  local all = handlers_by_class.new()
   if prints_events then
     local function print_event(ev) run.out:print_event(ev) end
     for _, event in ipairs(run.events.list) do all:add(event, print_event) end
   end
   all:add_events(checked, run.in_kernel.receivers)
-  for _, counted in ipairs(run.counts and run.counts.routes or {}) do
+  for _, counted in ipairs(run.counts and run.counts.handlers or {}) do
     for _, handler in ipairs(counted.handlers) do all:add(counted, handler) end
   end
   for _, event in ipairs(run.events.list) do
@@ -84,23 +84,28 @@ end
 ---@return Pass? pass
 local function limit(run, by_script)
   local left = not (run.counts or by_script) and run.left
-  return left and function(list, n)
-    local samples
-    n, samples = dispatch.limit(list, n, left[1])
+  return left and function(list, all)
+    local n, samples = dispatch.limit(list, all, left[1])
     left[1] = left[1] - samples
-    if left[1] == 0 then run:stop(list[n - 1].time) end
+    if left[1] == 0 then
+      run:stop(list[n - 1].time)
+      dispatch.drop(list, n, all)
+    end
     return n
   end or nil
 end
 
 --- Returns the pass that calls the script's handlers. Without handlers it only processes losses, and only in batches
 --- that contain any.
----@param run Run
----@param handlers ClassHandlers[]
----@return Pass
 local function handlers_pass(run, handlers)
-  local loop = dispatch.loop('dispatch', dispatch.routes(handlers, function(e) run.loss:note(e) end), run.stopped)
-  if #handlers > 0 then return loop end
+  local loop = dispatch.loop('dispatch', dispatch.handlers(handlers, function(e) run.loss:note(e) end), run.stopped)
+  if #handlers > 0 then
+    return function(list, n)
+      local taken = loop(list, n)
+      if taken then dispatch.drop(list, taken, n) end
+      return taken
+    end
+  end
   return function(list, n, flags)
     if bit.band(flags, C.BATCH_LOST) ~= 0 then loop(list, n) end
   end
@@ -148,7 +153,7 @@ function Version:add_passes(target, limits)
   gates.prepare(run)
   all:add('limit', 'limits', limits)
   all:add('limit', '-N', limit(run, wants.own_exit_n))
-  all:add('handle', 'dispatch', handlers_pass(run, route(run, self.checked, run.opt.verbose > 1
+  all:add('handle', 'dispatch', handlers_pass(run, group(run, self.checked, run.opt.verbose > 1
     and not wants.prints_events)))
 end
 
@@ -177,7 +182,7 @@ end
 
 --- Makes this the version whose handlers are called.
 function Version:take_over()
-  self.run:tell('again', self.run)
+  self.run:call('again', self.run)
   self.run.loss:set_handler(self.life.lost)
   self.run.out:print_events_with(self._printer)
 end

@@ -9,6 +9,9 @@ local sys = require 'bindings.base.sys'
 local C = ffi.C
 local attach = {}
 
+-- Bytes of each stack that are copied by default: several frames of a library, or, if events are rare, whole stacks.
+local COPY, LARGE_COPY = 512, 8192
+
 --- Returns whether the run is limited to some threads.
 ---@param opt table parsed options
 ---@param words string[] the workload
@@ -135,16 +138,30 @@ function attach.restrict(name, opt, list, warn, own)
   end
 end
 
+--- Returns how many bytes of the stack the samples of an event contain, and whether also the kernel's chain of user
+--- frames. By default both, so that code without frame pointers does not hide its callers; but not where others unwind,
+--- or would take the chain twice, as perf does.
+local function copy_of(opt, event)
+  local chosen = opt.call_graph
+  if opt.user_callchain == false then return 0, false end
+  if type(chosen) == 'table' then return chosen.bytes, chosen.mode ~= 'dwarf' end
+  local elsewhere = opt.input or opt.record or opt.push or event.attrs.push or event.machine
+  if jit.arch ~= 'x64' or elsewhere or opt.capture == 'bpf' then return 0, true end
+  local attr = event.request.attr
+  return (attr.freq ~= 0 or attr.sample_period > 1) and LARGE_COPY or COPY, true
+end
+
 --- Enables the recording of stacks for events.
 ---@param name string the profiler's name
 ---@param opt table parsed options
 ---@param list Event[]
 ---@param wanted? boolean the script's setting for all its events; nil: -g decides
-function attach.stacks(name, opt, list, wanted)
+---@param part? 'kernel'|'user' only these frames
+function attach.stacks(name, opt, list, wanted, part)
   local all = opt.call_graph
   if wanted ~= nil then all = wanted end
-  local parts = (opt.kernel_callchain ~= false and C.STACK_KERNEL or 0)
-    + (opt.user_callchain ~= false and C.STACK_USER or 0)
+  local parts = (opt.kernel_callchain ~= false and part ~= 'user' and C.STACK_KERNEL or 0)
+    + (opt.user_callchain ~= false and part ~= 'kernel' and C.STACK_USER or 0)
   if parts == 0 then
     failure.usage('%s: --no-user-callchain and --no-kernel-callchain together leave no callchain', name)
   end
@@ -156,10 +173,11 @@ function attach.stacks(name, opt, list, wanted)
   for _, event in ipairs(list) do
     local max = event.attrs['max-stack']
     if all or event.attrs.stack or event.params.stack or max then
-      local dump = opt.user_callchain ~= false and type(opt.call_graph) == 'number' and opt.call_graph or 0
+      local bytes, keeps_chain = copy_of(opt, event)
       event.request.callchain = parts
       event.request.attr.sample_max_stack = type(max) == 'number' and max or 0
-      event.request.attr.sample_stack_user = dump
+      event.request.attr.sample_stack_user = bytes
+      if not keeps_chain then event.request.attr.exclude_callchain_user = 1 end
     end
   end
 end
@@ -170,8 +188,6 @@ local function ids(list)
 end
 
 --- Returns a NULL-terminated array of strings, which is valid as long as the list.
----@param type string
----@param list? string[]
 local function strings(type, list)
   if not list or #list == 0 then return end
   local array = ffi.new(type .. '[?]', #list + 1)

@@ -193,7 +193,6 @@ function Catalog:perf_events()
 end
 
 --- Returns the syntax of the probes and breakpoints that the kernel supports.
----@return CatalogEntry[]
 local function probe_forms()
   local list = {}
   if sys.stat(perf_events.DEVICES .. '/breakpoint') then

@@ -62,7 +62,6 @@ local RECORDS = {
 }
 
 --- Returns a probe PMU: its type, and the bits of config for a return probe and for the file offset of a semaphore.
----@return { type: integer, retprobe: integer, semaphore_shift?: integer }?
 local function find_pmu(name)
   local pmu = perf_events.open_pmu(name, sys)
   local type = tonumber(pmu.read 'type')
@@ -126,7 +125,6 @@ end
 ---@field text string for tracefs
 ---@field args string for tracefs
 
----@return ProbePlace[]
 local function kernel_places(what, parsed, args, returns)
   local func, offset = split_offset(parsed.name)
   local module, name = func:match '^([^:]+):(.+)$'
@@ -140,8 +138,6 @@ end
 
 --- Returns the path of a binary. A path or a library of a process with another root, such as in a container, is the
 --- one that the process sees.
----@param opt table
----@param word string
 local function find_binary(opt, word)
   local here = sys.stat '/proc/self/ns/mnt'
   for _, pid in ipairs(opt.pids and not opt.input and processes.pids(opt.pids) or {}) do
@@ -156,7 +152,6 @@ local function find_binary(opt, word)
   return usdt.find_binary(word)
 end
 
----@return ProbePlace[]
 local function user_places(opt, what, parsed, args, returns)
   local err = ffi.new 'struct error'
   local path = find_binary(opt, parsed.path)
@@ -181,7 +176,6 @@ local function user_places(opt, what, parsed, args, returns)
   return { { name = parsed.name, symbol = path, offset = offset, semaphore = 0, text = text, args = args } }
 end
 
----@return ProbePlace[]
 local function usdt_places(opt, what, parsed, formats, warn)
   local places, warned = {}, {}
   local provider, name = parsed.name:match '^([^:]+):(.+)$'

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Strings behind pointers: which arguments of system calls point to strings, and the format of an event whose records
---- contain some of them. The string behind `filename` is the field `__filename_val`. Linux 6.19 has fields of that name
---- itself, and nothing needs to be added.
+--- Strings behind pointers: which arguments of system calls point to strings or buffers, and the format of an event
+--- whose records contain some of them. The string behind `filename` is the field `__filename_val`, of bytes if it is a
+--- buffer. Linux 6.19 has fields of that name itself, and nothing needs to be added.
 local ffi = require 'ffi'
+local buffers = require 'bindings.select.buffers'
 local failure = require 'bindings.base.failure'
 local views = require 'bindings.view.views'
 
@@ -15,23 +16,39 @@ local function parts(system, name)
   return name:match '^(sys_%a+)_(.+)$'
 end
 
---- Returns the arguments of a system call, and those that point to strings.
+--- Returns how an argument is read as text; nil if it is no text.
+local function text_of(call, field)
+  local rule = buffers.rule(call, field.name)
+  if rule then return { buffer = rule } end
+  if buffers.is_no_text(call, field.name) then return end
+  if field.type:match '^const char %*%s*const %*$' then return { is_list = true } end
+  return field.type:match '^c?o?n?s?t? ?char %*$' and { is_list = false } or nil
+end
+
+--- Returns the arguments of a system call, and those that point to strings or to buffers whose end is known.
 ---@param catalog Catalog
 ---@param call string
 ---@return string[] arguments
 ---@return UserString[] strings
 local function arguments_of(catalog, call)
-  local arguments, strings = {}, {}
+  local arguments, strings, places, types = {}, {}, {}, {}
   local tp = catalog:tracepoint('syscalls', 'sys_enter_' .. call)
   for _, field in ipairs(tp and views.fields(tp) or {}) do
     if not views.has(field, 'COMMON') and not views.has(field, 'DYNAMIC') and field.name ~= '__syscall_nr' then
-      local is_list = field.type:match '^const char %*%s*const %*$' ~= nil
-      if is_list or field.type:match '^c?o?n?s?t? ?char %*$' then
-        strings[#strings + 1] = { name = field.name, field = views.text_field(field.name), argument = #arguments,
-          is_list = is_list }
+      local one = text_of(call, field)
+      if one then
+        one.name, one.field, one.argument = field.name, views.text_field(field.name), #arguments
+        strings[#strings + 1] = one
       end
+      places[field.name], types[field.name] = #arguments, field.type
       arguments[#arguments + 1] = field.name
     end
+  end
+  for i = #strings, 1, -1 do
+    local rule = strings[i].buffer
+    local length = rule and rule.length
+    strings[i].length, strings[i].is_int = places[length], rule and (types[length] or ''):match 'int$' ~= nil
+    if rule and not strings[i].length then table.remove(strings, i) end
   end
   return arguments, strings
 end
@@ -40,7 +57,8 @@ end
 local function extended(text, strings, at)
   local fields, print_fmt, print_args = {}, '', ''
   for i, one in ipairs(strings) do
-    fields[i] = ('\tfield:__data_loc char[] %s;\toffset:%d;\tsize:4;\tsigned:0;\n'):format(one.field, at + 4 * (i - 1))
+    fields[i] = ('\tfield:__data_loc %s[] %s;\toffset:%d;\tsize:4;\tsigned:0;\n')
+      :format(one.buffer and 'u8' or 'char', one.field, at + 4 * (i - 1))
     print_fmt = ('%s, *%s: \\"%%s\\"'):format(print_fmt, one.name)
     print_args = ('%s, __get_str(%s)'):format(print_args, one.field)
   end
@@ -64,9 +82,9 @@ local by_tracepoint = setmetatable({}, { __mode = 'k' }) -- of the formats that 
 ---@param system string
 ---@param name string
 ---@param tp ffi.cdata* struct tracepoint *
----@param wanted table<string, boolean>|true names of arguments; true: all
+---@param owner Instance the profiler that requests the event
 ---@return UserStrings?
-function user_strings.add(catalog, system, name, tp, wanted)
+function user_strings.add(catalog, system, name, tp, owner)
   local kind, call = parts(system, name)
   if kind ~= 'sys_enter' and kind ~= 'sys_exit' then return end
   local known = by_tracepoint[catalog] or {}
@@ -74,9 +92,9 @@ function user_strings.add(catalog, system, name, tp, wanted)
   if known[name] then return known[name] end
   local list, fields = views.fields(tp)
   local arguments, all = arguments_of(catalog, call)
-  local strings, stop = {}, 0
+  local strings, stop, wanted = {}, 0, owner:wanted_strings()
   for _, one in ipairs(all) do
-    if (wanted == true or wanted[one.name]) and not fields[one.field] then strings[#strings + 1] = one end
+    if wanted[one.name] and not fields[one.field] then strings[#strings + 1] = one end
   end
   if #strings == 0 then return end
   for _, field in ipairs(list) do stop = math.max(stop, field.offset + field.size) end

@@ -82,9 +82,9 @@ local function set_up_recorded(self)
     sums[id] = ffi.new('double[?]', n)
     return sums[id]
   end
-  self.routes = {}
+  self.handlers = {}
   for i, event in ipairs(self._events) do
-    self.routes[i] = {
+    self.handlers[i] = {
       class = event.class,
       view = event.view,
       handlers = {
@@ -110,9 +110,9 @@ end
 
 --- Sets up the counts of a source by its clock: of the samples between two of the clock on the same CPU.
 local function set_up_sampled(instance, self)
-  self._clock_times, self._between, self.routes = {}, {}, {}
+  self._clock_times, self._between, self.handlers = {}, {}, {}
   for i, event in ipairs(self._events) do
-    self.routes[i] = { class = event.class, view = event.view, handlers = { function(ev)
+    self.handlers[i] = { class = event.class, view = event.view, handlers = { function(ev)
       local sums = sums_of(self, ev._cpu)
       sums[i] = sums[i] + ev._period
       views.pass(ev)

@@ -24,7 +24,9 @@ function names.add(api, of)
     return output.safe(services.task_name(tid, math.huge))
   end
 
-  --- Returns the name of a system call on this machine or the recording's.
+  --- Returns the name of a system call on this machine or the recording's. Those of x32 and i386 programs on x86-64
+  --- begin with `x32:` and `i386:`. The numbers of i386 have bit 29 in `ev.id` if a BPF program takes the events; in
+  --- perf's samples they are those of other calls.
   ---@param nr integer
   ---@return string name the number if it is unknown
   function api.syscall_name(nr)

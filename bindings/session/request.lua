@@ -5,7 +5,6 @@ local check = require 'bindings.base.check'
 local cpu_times = require 'bpf.ways.cpu_times'
 local counts = require 'bindings.session.counts'
 local ffi = require 'ffi'
-local nearest = require 'bindings.base.nearest'
 local sched_switch = require 'bindings.expr.sched_switch'
 local public_event = require 'bindings.view.public_event'
 local recorded = require 'bindings.select.recorded'
@@ -17,7 +16,8 @@ local C = ffi.C
 local request = {}
 
 --- The settings of session.want() and their Lua types.
-local WANTS = { stacks = 'boolean', only_threads = 'boolean', own_exit_n = 'boolean', prints_events = 'boolean' }
+local WANTS = { stacks = 'boolean', stack_part = 'string', only_threads = 'boolean', own_exit_n = 'boolean',
+  prints_events = 'boolean' }
 
 --- Adds the functions about events.
 ---@param api Session
@@ -84,17 +84,8 @@ function request.settings(api, of)
   ---@param wants SessionWants
   function api.want(wants)
     check_start 'session.want'
-    check.is(wants, 'table', 'session.want takes a table')
-    for name, value in pairs(wants) do
-      local expected = WANTS[name]
-      if not expected then
-        error(("session.want: unknown setting '%s'%s"):format(tostring(name),
-          nearest.hint(tostring(name), nearest.keys(WANTS))), 2)
-      elseif type(value) ~= expected then
-        error(('session.want: %s is a %s, not a %s'):format(name, type(value), expected), 2)
-      end
-      instance.wants[name] = value
-    end
+    check.types(wants, WANTS, 'session.want')
+    for name, value in pairs(wants) do instance.wants[name] = value end
   end
 end
 

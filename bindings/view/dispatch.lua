@@ -18,6 +18,43 @@ local dispatch = {}
 -- a function each.
 local MAX_BOUND = 40
 
+-- Who rejects samples, and where the numbers of these begin in the array below.
+local REJECTERS = { filter = 0, target = 1, gate = 2, limit = 3 }
+local NR_CLASSES = tonumber(C.EVENT_CLASSES)
+local rejected = ffi.new('double[?]', 4 * NR_CLASSES)
+
+--- Returns code that rejects the sample `e`, which later passes do not see then.
+---@param by 'filter'|'target'|'gate'|'limit'
+---@return string
+function dispatch.reject(by)
+  return ('e.class = %d rejected[class + %d] = rejected[class + %d] + 1'):format(C.EVENT_FILTERED,
+    REJECTERS[by] * NR_CLASSES, REJECTERS[by] * NR_CLASSES)
+end
+
+--- Counts the samples from number `from` on, which no later pass sees, as rejected by a limit.
+---@param events ffi.cdata* struct event *
+---@param from integer
+---@param n integer
+function dispatch.drop(events, from, n)
+  local first = REJECTERS.limit * NR_CLASSES
+  for i = from, n - 1 do
+    local at = first + events[i].class
+    rejected[at] = rejected[at] + 1
+  end
+end
+
+--- Returns how many samples of a class were rejected.
+---@param class integer
+---@return table<string, number> by who did
+function dispatch.rejected(class)
+  local found = {}
+  for by, place in pairs(REJECTERS) do found[by] = rejected[place * NR_CLASSES + class] end
+  return found
+end
+
+--- Begins to count them anew.
+function dispatch.forget_rejected() ffi.fill(rejected, ffi.sizeof(rejected)) end
+
 local kept -- sources of loops, for who wants to see them
 
 --- Keeps the sources of the loops that are compiled from now on.
@@ -30,15 +67,16 @@ function dispatch.sources() return kept or {} end
 --- The code that handles the events of one class.
 ---@class Branch
 ---@field class integer
----@field code string statements that use `e` (a struct event *) and the names that chain() gives to all branches
+---@field code string statements that use `e` (a struct event *), its `class` and the names that chain() gives to all
+--- branches
 ---@field bound table<string, any> values of the other names in the code
 ---@field same? string branches with an equal `same` run the same code; adjacent ones share one test, which keeps
 --- compiled code in its loop
 
 --- Returns an if chain for the branches, the names of its upvalues and their values.
 local function chain(branches)
-  local names = { 'cast', 'bor', 'bxor', 'bits64', 'batch' }
-  local values, tests = { ffi.cast, bit.bor, bit.bxor, ffi.typeof 'uint64_t', views.batch }, {}
+  local names = { 'cast', 'bor', 'bxor', 'bits64', 'batch', 'rejected' }
+  local values, tests = { ffi.cast, bit.bor, bit.bxor, ffi.typeof 'uint64_t', views.batch, rejected }, {}
   for i, branch in ipairs(branches) do
     for name, value in pairs(branch.bound) do
       names[#names + 1], values[#values + 1] = name, value
@@ -133,20 +171,20 @@ function dispatch.loop(name, branches, stop)
 end
 
 --- Returns the branches that call the handlers of events.
----@param routes ClassHandlers[]
+---@param list ClassHandlers[]
 ---@param lost fun(e: ffi.cdata*) called with the struct event of each EVENT_LOST
 ---@return Branch[]
-function dispatch.routes(routes, lost)
+function dispatch.handlers(list, lost)
   local branches = { { class = C.EVENT_LOST, code = 'lost(e)', bound = { lost = lost } } }
-  for i, route in ipairs(routes) do
-    local bound = { ['type_' .. i] = route.view.type }
+  for i, one in ipairs(list) do
+    local bound = { ['type_' .. i] = one.view.type }
     local code = { ('local ev = cast(type_%d, bxor(cast(bits64, e), batch[0]))'):format(i) }
-    for j, handler in ipairs(route.handlers) do
+    for j, handler in ipairs(one.handlers) do
       local name = ('handler_%d_%d'):format(i, j)
       bound[name] = handler
       code[#code + 1] = name .. '(ev)'
     end
-    branches[#branches + 1] = { class = route.class, code = table.concat(code, '\n'), bound = bound }
+    branches[#branches + 1] = { class = one.class, code = table.concat(code, '\n'), bound = bound }
   end
   return branches
 end
@@ -159,8 +197,8 @@ function dispatch.filters(filters)
   for i, filter in ipairs(filters) do
     branches[i] = {
       class = filter.class,
-      code = ('if not keep_%d(e, cast(payload_%d, e.raw), e.raw, e.raw_size) then e.class = %d end'):format(i, i,
-        C.EVENT_FILTERED),
+      code = ('if not keep_%d(e, cast(payload_%d, e.raw), e.raw, e.raw_size) then %s end'):format(i, i,
+        dispatch.reject 'filter'),
       bound = { ['payload_' .. i] = filter.view.payload, ['keep_' .. i] = filter.keep },
     }
   end

@@ -60,11 +60,13 @@ local SETTINGS = {
     if type(value) ~= 'boolean' then error(('event:set: stack is a %s, not a boolean'):format(type(value)), 3) end
     event.attrs.stack = value or nil
   end,
+  resolve = function(event, value) event.request.resolve = value and 1 or 0 end,
 }
 
 --- Changes the request. Only valid in start().
----@param settings { filter?: string, key?: string, role?: string, stack?: boolean } filter: replaces the filter, ''
---- removes it; key, role: replace the attributes; stack: whether samples have stacks
+---@param settings { filter?: string, key?: string, role?: string, stack?: boolean, resolve?: boolean }
+--- filter: replaces the filter, '' removes it; key, role: replace the attributes; stack: whether samples have stacks;
+--- resolve: whether session.address() can look up addresses
 function Event:set(settings)
   local event = real_of[self]
   if not event then error('event:set is a method of events: call it with a colon', 2) end

@@ -156,8 +156,6 @@ function sampling.fields(sample_type)
 end
 
 --- Returns the names of the registers in a mask, in the kernel's order.
----@param mask ffi.cdata*
----@return string[]
 local function register_names(mask)
   local names = {}
   for i = 0, 63 do

@@ -43,6 +43,14 @@ views.METHODS = { 'keep', 'u64', 'string' }
 ---@return string
 function views.text_field(name) return ('__%s_val'):format(name) end
 
+--- Returns whether a field is a string, or the bytes of a buffer.
+---@param field Field
+---@return boolean
+function views.is_text(field)
+  if views.has(field, 'STRING') then return true end
+  return views.has(field, 'DYNAMIC') and field.elem_size == 1 and field.name:match '^__.+_val$' ~= nil
+end
+
 ---@class Field
 ---@field name string
 ---@field type string as in the format file
@@ -110,11 +118,11 @@ end
 
 --- Converts a 64-bit integer to a number if that is exact. The sum is not a const type, which string.format() refuses.
 local function i64(v)
-  if v >= -9007199254740992LL and v <= 9007199254740992LL then return tonumber(v) end
+  if v > -9007199254740992LL and v < 9007199254740992LL then return tonumber(v) end
   return v + 0LL
 end
 local function u64(v)
-  if v <= 9007199254740992ULL then return tonumber(v) end
+  if v < 9007199254740992ULL then return tonumber(v) end
   return v + 0ULL
 end
 local function identity(v) return v end
@@ -307,7 +315,8 @@ end
 ---@field string fun(self: Ev, name: string): string the string to which an argument of a system call points, in
 --- `syscalls:sys_enter_*` and `syscalls:sys_exit_*`: `ev:string 'filename'`. The name must be written out, because
 --- profscript looks for it before the run. The string ends with `...` if it has more than 256 bytes, or is `<null>` or
---- `<unreadable>`. All strings of a list such as argv are one text. Also returns fields that are strings themselves
+--- `<unreadable>`. All strings of a list such as argv are one text. A buffer such as that of `write` ends where the
+--- call says, and is `<unwritten>` before the call has filled it. Also returns fields that are strings themselves
 ---@field keep fun(self: Ev): Ev a copy that is valid as long as the script references it
 
 ---@class View
@@ -401,16 +410,14 @@ local function u64_source(view)
 end
 
 --- Returns the fields that `ev:string()` reads, by the names it takes.
----@param list Field[]
----@return table<string, Field>
 local function texts(list)
   local by_name, found = {}, {}
   for _, field in ipairs(list) do by_name[field.name] = field end
   for _, field in ipairs(list) do
     local text = by_name[views.text_field(field.name)] or field
-    if has(text, 'STRING') then found[field.name] = text end
+    if views.is_text(text) then found[field.name] = text end
     local pointer = field.name:match '^__(.+)_val$' -- records of sys_exit have the string, but not the pointer
-    if pointer and has(field, 'STRING') then found[pointer] = field end
+    if pointer and views.is_text(field) then found[pointer] = field end
   end
   return found
 end

@@ -66,8 +66,8 @@ local EVENTS = {
   ['sched:sched_waking'] = WAKEUP,
   ['sched:sched_migrate_task'] = union(fields_of_task(0, ''), { orig_cpu = task(0, CPU), dest_cpu = { 1 } }),
   ['sched:sched_stat_runtime'] = { pid = task(0, 'pid'), runtime = { 1 } },
-  ['raw_syscalls:sys_enter'] = { id = { 1 }, args = computed.SYSCALL_ARGUMENTS },
-  ['raw_syscalls:sys_exit'] = { id = { 0, 'pt_regs', { 'orig_ax', 'syscallno' }, cast = 'i32' }, ret = { 1 } },
+  ['raw_syscalls:sys_enter'] = { id = computed.ENTERED, args = computed.SYSCALL_ARGUMENTS },
+  ['raw_syscalls:sys_exit'] = { id = computed.LEFT, ret = { 1 } },
   ['irq:irq_handler_entry'] = { irq = { 0 } },
   ['irq:irq_handler_exit'] = { irq = { 0 }, ret = { 2 } },
   ['irq:softirq_entry'] = SOFTIRQ,
@@ -158,12 +158,36 @@ function Arguments:prepare(a)
     self:current(a)
     return system_calls.if_compat(a, 0, 'done')
   end
+  if self.event:find '^raw_syscalls:' and ffi.arch == 'x64' then return self:note_i386(a) end
   local struct = FOLLOWED[self.event]
   if not struct then return end
   a:load(8, 1, CONTEXT, 0)
   types.cast(a, 1, struct)
   self.first = a:take(8)
   a:store(8, asm.FRAME, self.first, 0)
+end
+
+local FIRST_WITH_TASK = 5.011 -- the first kernel in which programs can follow the current task's pointers
+
+--- Generates code that notes the mark of the number of a system call: of one of i386, or 0.
+function Arguments:note_i386(a)
+  self.first = a:take(8)
+  if self.task or computed.release() >= FIRST_WITH_TASK then
+    self:current(a)
+    system_calls.mark(a, 1, 0)
+    return a:store(8, asm.FRAME, self.first, 1)
+  end
+  a:store_value(8, asm.FRAME, self.first, 0)
+  a:call 'get_current_task'
+  a:alu_r('mov', 3, 0)
+  a:alu('add', 3, (types.member('task_struct', 'thread_info.status')))
+  a:alu_r('mov', 1, asm.FRAME)
+  a:alu('add', 1, self.first)
+  a:alu('mov', 2, 4)
+  a:call 'probe_read_kernel'
+  a:load(8, 1, asm.FRAME, self.first)
+  system_calls.to_mark(a, 1)
+  a:store(8, asm.FRAME, self.first, 1)
 end
 
 --- Returns where a field comes from, with the offset and size of a member.
@@ -209,7 +233,6 @@ function Arguments:address(a, to, field)
 end
 
 local FIRST_PADDED = 5.017 -- the first kernel in which all of a task's name after its end is surely 0
-local FIRST_WITH_TASK = 5.011 -- the first kernel in which programs can follow the current task's pointers
 
 --- Generates r0 = the current task. Uses r1 to r5.
 function Arguments:current(a)

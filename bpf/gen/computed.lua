@@ -100,7 +100,27 @@ computed.PREV_STATE = { compute = function(a, to)
   a:label(done)
 end }
 
--- Arguments of system calls ------------------------------------------------------------------------
+-- System calls --------------------------------------------------------------------------------------
+
+--- Adds the mark of i386 to a number. -1, which is none, stays.
+---@param noted? integer place on the stack, see Arguments:prepare()
+local function mark_number(a, to, noted)
+  if not noted then return end
+  a:load(8, SCRATCH, asm.FRAME, noted)
+  a:alu_r('or', to, SCRATCH)
+end
+
+computed.ENTERED = { compute = function(a, to, noted)
+  argument(a, to, 1)
+  mark_number(a, to, noted)
+end }
+
+computed.LEFT = { compute = function(a, to, noted)
+  argument(a, to, 0)
+  follow(a, to, to, 'pt_regs', { 'orig_ax', 'syscallno' })
+  a:extend(to, 32, true)
+  mark_number(a, to, noted)
+end }
 
 local COMPAT_REGISTERS = { 'bx', 'cx', 'dx', 'si', 'di', 'bp' }
 

@@ -8,6 +8,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local kernel_sums = require 'bpf.gen.sums'
 local program = require 'bpf.gen.program'
+local targets = require 'bpf.gen.targets'
 local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT, FRAME = asm.CONTEXT, asm.FRAME
@@ -123,19 +124,8 @@ end
 
 --- Generates code that counts a switch that the kernel has not reported: the CPU leaves r7, and not who was noted, r1.
 local function count_unreported(self, a, done)
-  local ours = a:new_label()
   if self.plan.prio then return end -- a priority may change while a task runs
-  if self.plan.threads then
-    a:alu_r('mov', 2, 1)
-    for _, one in ipairs { 7, 2 } do
-      local other = a:new_label()
-      self.plan.threads:check_id(a, one, other)
-      a:go(ours)
-      a:label(other)
-    end
-    a:go(done)
-  end
-  a:label(ours)
+  targets.check_missing(a, self.plan.threads, done)
   a:map_value(2, self.control, CONTROL.unreported)
   a:alu('mov', 1, 1)
   a:atomic_add(8, 2, 0, 1)

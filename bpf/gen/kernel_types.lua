@@ -6,7 +6,6 @@ local btf = require 'bindings.bpf.btf'
 local types = {}
 
 --- Returns the kernel's types, or refuses.
----@return Btf
 local function kernel()
   local all, missing = btf.kernel()
   return all or asm.refuse('%s', missing)

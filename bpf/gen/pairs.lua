@@ -10,6 +10,7 @@ local kernel_sums = require 'bpf.gen.sums'
 local outliers = require 'bpf.gen.sent_pairs'
 local program = require 'bpf.gen.program'
 local starts = require 'bpf.gen.starts'
+local targets = require 'bpf.gen.targets'
 
 local FRAME = asm.FRAME
 local kernel_pairs = {}
@@ -192,7 +193,7 @@ end
 --- Generates code that notes which task the CPU switches to. A switch is missing if the CPU leaves another task than
 --- the last one; with threads, only if one of the two is among them.
 function Program:follow(switch)
-  local a, threads = self.a, self.of.plan.threads
+  local a = self.a
   local known, missing, done = a:new_label(), a:new_label(), a:new_label()
   self:value(switch.before)
   a:alu_r('mov', 7, 0)
@@ -212,18 +213,7 @@ function Program:follow(switch)
   a:give(slot, 8)
   a:go(done)
   a:label(missing)
-  if threads then
-    local ours = a:new_label()
-    a:alu_r('mov', 2, 1)
-    for _, task in ipairs { 7, 2 } do
-      local other = a:new_label()
-      threads:check_id(a, task, other)
-      a:go(ours)
-      a:label(other)
-    end
-    a:go(known)
-    a:label(ours)
-  end
+  targets.check_missing(a, self.of.plan.threads, known)
   self:count 'unreported'
   a:go(known)
   a:label(done)
@@ -502,6 +492,18 @@ function KernelPairs:stats()
   result.pairs = self.pairs + result.unmatched
   self.starts:each(function() result.stored = result.stored + 1 end)
   return result
+end
+
+--- Returns the number of events of a rule.
+---@param rule PairRule
+---@return number
+function KernelPairs:events(rule)
+  local sum, number = 0ULL, 1
+  while self.plan.rules[number] ~= rule do number = number + 1 end
+  for i = number - 1, self.nr_cpus * #self.plan.rules - 1, #self.plan.rules do
+    sum = sum + counters_of(self, i)[PLACE_OF.events / 8]
+  end
+  return tonumber(sum)
 end
 
 --- Returns the number of starts of a rule that had waited for longer than a time at the last event.

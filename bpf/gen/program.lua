@@ -53,7 +53,6 @@ local function refuse_open(what, code)
 end
 
 --- Returns libbpf, or refuses.
----@return ffi.namespace*
 local function open_library()
   local lib, missing = libbpf.open()
   return lib or asm.refuse('%s', missing)

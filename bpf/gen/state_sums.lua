@@ -14,7 +14,6 @@ local outliers = require 'bpf.gen.sent_pairs'
 local program = require 'bpf.gen.program'
 local sched_switch = require 'bindings.expr.sched_switch'
 local starts = require 'bpf.gen.starts'
-local sys = require 'bindings.base.sys'
 
 local FRAME = asm.FRAME
 local ON_CPU, SLEEP, QUEUED, STATES = sched_switch.ON_CPU, sched_switch.SLEEP, sched_switch.QUEUED, #sched_switch.STATES
@@ -29,6 +28,7 @@ local task_states = {}
 
 ---@class TaskStatesPlan
 ---@field nr_cpus integer
+---@field nr_threads integer all thread ids are less
 ---@field sides integer see Switch
 ---@field threshold number ns: longer times are counted; negative: none
 ---@field by_thread? boolean rows by thread and state
@@ -57,7 +57,7 @@ TaskStates.__index = TaskStates
 ---@param plan TaskStatesPlan
 ---@return TaskStates
 function task_states.new(plan)
-  local self = setmetatable({ plan = plan, nr_threads = sys.pid_max() }, TaskStates)
+  local self = setmetatable({ plan = plan, nr_threads = plan.nr_threads }, TaskStates)
   self.words = program.mapped(8 * self.nr_threads, 'states')
   self.limits, self.counters = plan.threads and plan.threads.limits or program.mapped(16, 'state_limits'),
     program.mapped(24, 'state_counts')

@@ -5,6 +5,8 @@
 ---
 --- What cannot be read as it is has a mark, which is part of the text: `...` after a text that is cut, `<null>`, and
 --- `<unreadable>` for memory that is not present or not mapped. A program must not wait until a page is read from disk.
+---
+--- Buffers end where the call says. What lies behind them is never read.
 local asm = require 'bpf.gen.asm'
 local bit = require 'bit'
 local ffi = require 'ffi'
@@ -19,6 +21,9 @@ local user_strings = {}
 user_strings.MAX = 256 -- bytes of a string
 local ROOM = user_strings.MAX + 8 -- bytes that are read, to see that a string is longer, or for a mark
 local MAX_LIST, MAX_ELEMENTS = 1024, 32 -- bytes and strings of a list, such as argv, that are followed by `...`
+local MAX_SEGMENTS = 8 -- segments of a vector that are read
+local SEGMENT = { base = 0, length = 8, size = 16 } -- struct iovec
+local MESSAGE = { vector = 16, segments = 24 } -- struct user_msghdr
 
 local CURRENT_CPU = 0xffffffff -- BPF_F_CURRENT_CPU
 local FIRST_FIELD = 8 -- offset in the record
@@ -30,7 +35,10 @@ local REGS = 8 -- register: the task's registers
 ---@field name string of the argument
 ---@field field string of the record
 ---@field argument integer from 0
----@field is_list boolean it is an array of strings that ends with a null pointer, such as argv
+---@field is_list? boolean it is an array of strings that ends with a null pointer, such as argv
+---@field buffer? BufferRule its bytes have a length
+---@field length? integer the argument with the length of a buffer, from 0
+---@field is_int? boolean the kernel takes the length as an int
 
 ---@class UserStringsSpec
 ---@field tracepoint string 'sys_enter' or 'sys_exit'
@@ -39,10 +47,12 @@ local REGS = 8 -- register: the task's registers
 ---@field fields table<string, Field> of the record
 ---@field arguments string[] names of the system call's arguments
 ---@field strings UserString[]
+---@field is_exec boolean it starts another program
 ---@field own_pid? integer the process whose events are left out
 
 --- Generates code that appends a text and its NUL to the record.
-local function append(a, text)
+---@param is_bare? boolean the text ends without the NUL
+local function append(a, text, is_bare)
   local padded = text .. ('\0'):rep(8 - #text % 8)
   a:alu_r('mov', 1, RECORD)
   a:alu_r('add', 1, END)
@@ -50,7 +60,7 @@ local function append(a, text)
     a:value(2, ffi.cast('const uint64_t *', padded:sub(at + 1, at + 8))[0])
     a:store(8, 1, at, 2)
   end
-  a:alu('add', END, #text + 1)
+  a:alu('add', END, #text + (is_bare and 0 or 1))
 end
 
 --- Generates code that appends the string at an address of the program, or a mark.
@@ -125,6 +135,218 @@ local function append_list(a, slot)
   a:give(element, 8)
 end
 
+--- A buffer that a program appends: its places on the stack.
+---@class AppendedBuffer
+---@field base integer the address of the bytes, or of the vector
+---@field length integer
+---@field left integer how many bytes the call has at the most
+---@field room integer how many bytes may be appended
+---@field is_cut integer 1: there were more
+
+--- Generates code that appends bytes, and goes to `bad` if they cannot be read.
+local function append_bytes(a, at, bad)
+  local all, fits, finish = a:new_label(), a:new_label(), a:new_label()
+  a:load(8, 1, FRAME, at.length)
+  a:load(8, 2, FRAME, at.left)
+  a:jump_r('<=', 1, 2, all)
+  a:alu_r('mov', 1, 2)
+  a:label(all)
+  a:alu_r('sub', 2, 1)
+  a:store(8, FRAME, at.left, 2)
+  a:load(8, 3, FRAME, at.room)
+  a:jump_r('<=', 1, 3, fits)
+  a:alu_r('mov', 1, 3)
+  a:store_value(8, FRAME, at.is_cut, 1)
+  a:label(fits)
+  a:alu_r('sub', 3, 1)
+  a:store(8, FRAME, at.room, 3)
+  a:alu_r('mov', 2, 1)
+  a:jump('==', 2, 0, finish)
+  a:jump('>', 2, user_strings.MAX, bad) -- never
+  a:store(8, FRAME, at.length, 2)
+  a:alu_r('mov', 1, RECORD)
+  a:alu_r('add', 1, END)
+  a:load(8, 3, FRAME, at.base)
+  a:call 'probe_read_user'
+  a:jump('!=', 0, 0, bad)
+  a:load(8, 1, FRAME, at.length)
+  a:jump('>', 1, user_strings.MAX, bad) -- never
+  a:alu_r('add', END, 1)
+  a:label(finish)
+end
+
+--- Generates code that reads 8 bytes of the program at an address in r3 to a place on the stack.
+local function read_word(a, slot, bad)
+  a:alu_r('mov', 1, FRAME)
+  a:alu('add', 1, slot)
+  a:alu('mov', 2, 8)
+  a:call 'probe_read_user'
+  a:jump('!=', 0, 0, bad)
+end
+
+--- Generates code that appends the bytes of a vector.
+---@param at AppendedBuffer base and length are those of the vector
+local function append_vector(a, at, bad, done)
+  local one = { base = a:take(8), length = a:take(8), left = at.left, room = at.room, is_cut = at.is_cut }
+  for i = 0, MAX_SEGMENTS - 1 do
+    a:load(8, 1, FRAME, at.length)
+    a:jump('<=', 1, i, done)
+    for _, part in ipairs { 'base', 'length' } do
+      a:load(8, 3, FRAME, at.base)
+      a:alu('add', 3, i * SEGMENT.size + SEGMENT[part])
+      read_word(a, one[part], bad)
+    end
+    append_bytes(a, one, bad)
+  end
+  a:load(8, 1, FRAME, at.length)
+  a:jump('<=', 1, MAX_SEGMENTS, done)
+  a:load(8, 1, FRAME, at.left)
+  a:jump('==', 1, 0, done)
+  a:store_value(8, FRAME, at.is_cut, 1)
+  a:give(one.base, 8)
+  a:give(one.length, 8)
+end
+
+--- Generates code that sets how many bytes the call has: of a buffer that it fills, as many as it has written.
+local function limit(a, at, spec, one, done)
+  local out = one.buffer.out
+  if not out then return a:store_value(8, FRAME, at.left, 0x7fffffff) end
+  a:load(8, 1, CONTEXT, 8)
+  a:jump('s<=', 1, 0, done)
+  a:store(8, FRAME, at.left, 1)
+  assert(spec.tracepoint == 'sys_exit')
+end
+
+--- Generates code that sets the length of a buffer, or of its vector.
+local function measure(a, at, one, bad, done)
+  if one.buffer.kind == 'message' then
+    a:load(8, 3, FRAME, at.base)
+    a:alu('add', 3, MESSAGE.segments)
+    read_word(a, at.length, bad)
+    a:load(8, 3, FRAME, at.base)
+    a:alu('add', 3, MESSAGE.vector)
+    read_word(a, at.base, bad)
+    return
+  end
+  a:load(8, 1, REGS, (types.member('pt_regs', system_calls.REGISTERS[one.length + 1])))
+  if one.is_int then a:extend(1, 32, true) end
+  a:jump('s<=', 1, 0, done)
+  a:store(8, FRAME, at.length, 1)
+end
+
+--- Generates code that appends a buffer, without what lies behind it.
+---@param slot integer place on the stack: its address
+---@param spec UserStringsSpec
+---@param one UserString
+local function append_buffer(a, slot, spec, one)
+  if one.buffer.out and spec.tracepoint == 'sys_enter' then return append(a, '<unwritten>', true) end
+  local bad, null, done, ended = a:new_label(), a:new_label(), a:new_label(), a:new_label()
+  local at = { base = slot, length = a:take(8), left = a:take(8), room = a:take(8), is_cut = a:take(8) }
+  a:store_value(8, FRAME, at.is_cut, 0)
+  a:store_value(8, FRAME, at.room, user_strings.MAX)
+  a:load(8, 1, FRAME, slot)
+  a:jump('==', 1, 0, null)
+  limit(a, at, spec, one, done)
+  measure(a, at, one, bad, done)
+  if one.buffer.kind then append_vector(a, at, bad, done) else append_bytes(a, at, bad) end
+  a:label(done)
+  a:load(8, 1, FRAME, at.is_cut)
+  a:jump('==', 1, 0, ended)
+  append(a, '...', true)
+  a:go(ended)
+  a:label(bad)
+  append(a, '<unreadable>', true)
+  a:go(ended)
+  a:label(null)
+  append(a, '<null>', true)
+  a:label(ended)
+  for _, name in ipairs { 'length', 'left', 'room', 'is_cut' } do a:give(at[name], 8) end
+end
+
+-- What exec() has put into the new address space, between two members of its mm_struct: a string, or a list of strings
+-- one after the other. The caller's is gone then, with the registers that pointed to its arguments. The name of the
+-- file is right behind the environment.
+local EXECUTED = { filename = { 'env_end' }, argv = { 'arg_start', 'arg_end' }, envp = { 'env_start', 'env_end' } }
+
+--- Generates code that appends strings that are one after the other in the program's memory, separated by spaces.
+---@param slot integer place on the stack: their address
+---@param stop integer place on the stack: their end
+local function append_packed(a, slot, stop)
+  local before = a:take(8)
+  local cut, done = a:new_label(), a:new_label()
+  local function separate()
+    a:alu_r('mov', 1, RECORD)
+    a:alu_r('add', 1, END)
+    a:store_value(1, 1, -1, (' '):byte())
+  end
+  for i = 0, MAX_ELEMENTS - 1 do
+    a:load(8, 1, FRAME, slot)
+    a:load(8, 2, FRAME, stop)
+    a:jump_r('>=', 1, 2, done)
+    if i > 0 then
+      separate()
+      a:jump('>', END, MAX_LIST, cut)
+    end
+    a:store(8, FRAME, before, END)
+    append_string(a, slot)
+    a:alu_r('mov', 1, END)
+    a:load(8, 2, FRAME, before)
+    a:alu_r('sub', 1, 2)
+    a:jump('>', 1, user_strings.MAX + 1, done) -- it is cut, so where the next one begins is not known
+    a:load(8, 2, FRAME, slot)
+    a:alu_r('add', 2, 1)
+    a:store(8, FRAME, slot, 2)
+  end
+  a:load(8, 1, FRAME, slot)
+  a:load(8, 2, FRAME, stop)
+  a:jump_r('>=', 1, 2, done)
+  separate()
+  a:label(cut)
+  append(a, '...')
+  a:label(done)
+  a:give(before, 8)
+end
+
+--- Generates code that appends a string or list of a program that exec() has started, or jumps if it has failed.
+---@param slot integer place on the stack
+---@param failed string label
+local function append_executed(a, slot, one, failed)
+  local from, stop = EXECUTED[one.name], a:take(8)
+  a:load(8, 1, CONTEXT, 8)
+  a:jump('!=', 1, 0, failed)
+  a:call 'get_current_task_btf'
+  a:load(8, 1, 0, (types.member('task_struct', 'mm')))
+  for i, place in ipairs { slot, from[2] and stop } do
+    a:load(8, 2, 1, (types.member('mm_struct', from[i])))
+    a:store(8, FRAME, place, 2)
+  end
+  if from[2] then append_packed(a, slot, stop) else append_string(a, slot) end
+  a:give(stop, 8)
+end
+
+--- Generates code that appends the text of an argument.
+---@param slot integer place on the stack: its address
+---@param spec UserStringsSpec
+---@param one UserString
+local function append_text(a, slot, spec, one)
+  local failed, done = a:new_label(), a:new_label()
+  if spec.is_exec and spec.tracepoint == 'sys_exit' and EXECUTED[one.name] then
+    append_executed(a, slot, one, failed)
+    a:go(done)
+    a:label(failed)
+    a:load(8, 1, REGS, (types.member('pt_regs', system_calls.REGISTERS[one.argument + 1])))
+    a:store(8, FRAME, slot, 1)
+  end
+  if one.buffer then
+    append_buffer(a, slot, spec, one)
+  elseif one.is_list then
+    append_list(a, slot)
+  else
+    append_string(a, slot)
+  end
+  a:label(done)
+end
+
 --- Generates code that jumps to `done` unless the event is this system call, of a 64-bit program that is not us. Leaves
 --- the ids of the current task in r0 and its registers in REGS.
 local function select(a, spec)
@@ -179,7 +401,7 @@ local function generate(spec, memory, events)
     a:store(8, FRAME, start, END)
     a:load(8, 1, REGS, (types.member('pt_regs', system_calls.REGISTERS[one.argument + 1])))
     a:store(8, FRAME, address, 1)
-    if one.is_list then append_list(a, address) else append_string(a, address) end
+    append_text(a, address, spec, one)
     -- A field of any length: length << 16 | offset.
     a:load(8, 2, FRAME, start)
     a:alu_r('mov', 1, END)
@@ -187,6 +409,7 @@ local function generate(spec, memory, events)
     a:alu('lsh', 1, 16)
     a:alu_r('or', 1, 2)
     a:store(4, RECORD, spec.fields[one.field].offset, 1)
+    if one.buffer then append(a, '') end -- perf prints up to a NUL
   end
   a:alu_r('mov', 1, CONTEXT)
   a:map(2, events)
@@ -210,7 +433,10 @@ function user_strings.load(spec)
   if not lib then asm.refuse('%s', missing) end
   local size = 0
   for _, field in pairs(spec.fields) do size = math.max(size, field.offset + field.size) end
-  for _, one in ipairs(spec.strings) do size = size + (one.is_list and MAX_LIST or 0) + ROOM end
+  for _, one in ipairs(spec.strings) do
+    local segments = one.buffer and one.buffer.kind and MAX_SEGMENTS or 1
+    size = size + (one.is_list and MAX_LIST or 0) + segments * ROOM
+  end
   local memory = program.memory(bit.band(size + 2 * ROOM, -8), 1, 'string_memory')
   local events = program.perf_events(lib.libbpf_num_possible_cpus(), 'string_rings')
   local loaded = program.load(generate(spec, memory, events), { type = 'tracing',

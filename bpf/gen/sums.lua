@@ -8,10 +8,9 @@
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local bit = require 'bit'
-local cpu_list = require 'bindings.base.cpu_list'
 local program = require 'bpf.gen.program'
+local sums_tables = require 'bpf.gen.sums_tables'
 local switch = require 'bpf.gen.switch'
-local sys = require 'bindings.base.sys'
 
 local C = ffi.C
 local FRAME = asm.FRAME
@@ -19,9 +18,11 @@ local kernel_sums = {}
 
 local SUMS = ffi.sizeof 'struct hist_sums'
 local AT = {}
-for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed' } do
+for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed', 'sum_high', 'huge', 'negative',
+  'squares_low' } do
   AT[name] = ffi.offsetof('struct hist_sums', name)
 end
+kernel_sums.SIZE, kernel_sums.AT = SUMS, AT
 local MAX_BYTES = 2 ^ 26
 local OCTAVES = 64 -- counts of a cell by the number of bits of the values, which are times: none has 64
 local EXACT_BITS = 7 -- values of so many bits have a bucket each
@@ -87,13 +88,64 @@ local function add(a, at, register, is_alone)
   a:atomic_add(8, 5, at, register == 'one' and 1 or register)
 end
 
---- Generates code that adds the time in r3 to the sums at r5. Uses r1 and r2.
+--- Generates code that adds the square of a register, which is not negative, to the 128 bits at another one + off. Few
+--- times exceed 2^32 ns, and few sums carry, so mostly one addition is made in memory. Since Linux 5.12.
+---@param a Asm
+---@param to integer register
+---@param off integer of the lower half, which the upper half follows
+---@param value integer register
+---@param free integer[] four registers that are used
+---@param is_alone? boolean no other program writes there
+function kernel_sums.add_square(a, to, off, value, free, is_alone)
+  local high, low, other, half = unpack(free)
+  local small, known, done = a:new_label(), a:new_label(), a:new_label()
+  a:alu_r('mov', low, value)
+  a:alu_r('mov', high, value)
+  a:alu('rsh', high, 32)
+  a:jump('==', high, 0, small)
+  a:extend(low, 32, false)
+  a:alu_r('mov', other, high) -- value = high * 2^32 + low
+  a:alu_r('mul', other, low)
+  a:alu('lsh', other, 1)
+  a:alu_r('mul', low, low)
+  a:alu_r('mul', high, high)
+  a:alu_r('mov', half, other)
+  a:alu('rsh', half, 32)
+  a:alu_r('add', high, half)
+  a:alu('lsh', other, 32)
+  a:alu_r('add', low, other)
+  a:jump_r('>=', low, other, known)
+  a:alu('add', high, 1)
+  a:go(known)
+  a:label(small)
+  a:alu_r('mul', low, low)
+  a:label(known)
+  if is_alone then
+    a:load(8, other, to, off)
+    a:alu_r('add', other, low)
+    a:store(8, to, off, other)
+  else
+    a:alu_r('mov', other, low)
+    a:fetch_add(to, off, other)
+    a:alu_r('add', other, low)
+  end
+  local carried = a:new_label()
+  a:jump_r('>=', other, low, carried)
+  a:alu('add', high, 1)
+  a:label(carried)
+  a:jump('==', high, 0, done)
+  a:atomic_add(8, to, off + 8, high)
+  a:label(done)
+end
+
+--- Generates code that adds the time in r3 to the sums at r5. Uses r0, r1, r2 and r4.
 ---@param a Asm
 ---@param threshold number longer times are counted; negative: none
 ---@param failed? integer place of a flag on the stack
 ---@param is_alone boolean see add()
 local function add_sums(a, threshold, failed, is_alone)
   add(a, AT.sum, 3, is_alone)
+  kernel_sums.add_square(a, 5, AT.squares_low, 3, { 0, 1, 2, 4 }, is_alone)
   kernel_sums.raise(a, 5, AT.max, 3, is_alone)
   a:alu_r('mov', 2, 3)
   a:alu('xor', 2, -1)
@@ -112,6 +164,33 @@ local function add_sums(a, threshold, failed, is_alone)
     add(a, AT.failed, 1, is_alone)
     a:label(succeeded)
   end
+end
+
+--- Generates code that adds the value in r0 to a sum at r7: to its halves of 32 bits, so that neither overflows.
+--- Uses r1.
+---@param a Asm
+---@param low integer place of the lower half
+---@param high integer
+---@param is_unsigned? boolean the value has no sign
+function kernel_sums.add_halves(a, low, high, is_unsigned)
+  a:alu_r('mov', 1, 0)
+  a:extend(1, 32, false)
+  a:atomic_add(8, 7, low, 1)
+  a:alu_r('mov', 1, 0)
+  a:alu(is_unsigned and 'rsh' or 'arsh', 1, 32)
+  a:atomic_add(8, 7, high, 1)
+end
+
+--- Generates code that adds the value in r0, which is not negative, to the wide sums at r7 + off. Uses r1 to r4.
+---@param a Asm
+---@param off integer
+function kernel_sums.add_wide(a, off)
+  kernel_sums.add_halves(a, off + AT.sum, off + AT.sum_high)
+  kernel_sums.add_square(a, 7, off + AT.squares_low, 0, { 1, 2, 3, 4 })
+  kernel_sums.raise(a, 7, off + AT.max, 0)
+  a:alu('xor', 0, -1)
+  kernel_sums.raise(a, 7, off + AT.not_min, 0)
+  a:alu('xor', 0, -1)
 end
 
 --- Generates r2 = the number of the highest bit of the time in r3. Uses r0, and makes r1 1 (or 0 for 0).
@@ -160,6 +239,32 @@ local function spread_octaves(counts)
     spread[e < EXACT_BITS and 2 ^ e or 64 * (e - EXACT_BITS + 2)] = counts[bits]
   end
   return spread
+end
+
+-- Reading -------------------------------------------------------------------------------------------
+
+local sums_type = ffi.typeof 'struct hist_sums *'
+
+--- Returns the number of values in all buckets.
+---@param counts ffi.cdata* uint64_t *
+---@return ffi.cdata* uint64_t
+function kernel_sums.values_in(counts)
+  local n = 0ULL
+  for i = 0, C.HIST_BUCKETS - 1 do n = n + counts[i] end
+  return n
+end
+
+--- Returns wide sums as those that hist_set_add_sums() takes.
+---@param bytes ffi.cdata*
+---@param count number|ffi.cdata* of the values
+---@return ffi.cdata* sums struct hist_sums
+---@return number huge how many values were too large for a histogram
+function kernel_sums.narrow(bytes, count)
+  local from = ffi.cast(sums_type, bytes)
+  local high = from.sum_high + bit.rshift(from.sum, 32)
+  local sum = high >= 2 ^ 32 and -1ULL or bit.lshift(high, 32) + from.sum % 2 ^ 32
+  return ffi.new('struct hist_sums', { count = count, sum = sum, not_min = from.not_min, max = from.max,
+    negative = from.negative, squares_low = from.squares_low, squares_high = from.squares_high }), tonumber(from.huge)
 end
 
 -- Cells by number -----------------------------------------------------------------------------------
@@ -213,8 +318,6 @@ function Cells:add(a, places, failed, is_alone)
   if self.octaves then add_octave(a, is_alone) elseif self.buckets then add_bucket(a, is_alone) end
 end
 
-local sums_type = ffi.typeof 'struct hist_sums *'
-
 --- Reads the cells of a side and empties them. Calls each(cell, cpu, sums, counts) for those with values.
 ---@param side integer
 ---@param each fun(cell: integer, cpu: integer, sums: ffi.cdata*, counts?: ffi.cdata*) counts: of the buckets
@@ -226,11 +329,7 @@ function Cells:take(side, each)
       if sums.not_min > 0 then
         local words = ffi.cast('uint64_t *', at + SUMS)
         local counts = self.octaves and spread_octaves(words) or self.buckets and words or nil
-        if counts then
-          local count = 0ULL
-          for i = 0, C.HIST_BUCKETS - 1 do count = count + counts[i] end
-          sums.count = count
-        end
+        if counts then sums.count = kernel_sums.values_in(counts) end
         each(cell, cpu, sums, counts)
         ffi.fill(at, self.size)
       end
@@ -243,176 +342,6 @@ end
 ---@param nr_cpus integer
 ---@return boolean
 function kernel_sums.fits(n, nr_cpus) return 2 * nr_cpus * n * kernel_sums.cell_size(true) <= MAX_BYTES end
-
--- Tables of rows ------------------------------------------------------------------------------------
-
--- Of each CPU and side. A key has the row's two numbers and the number of a bucket, or ROW; 0: free. What is used
--- together is near each other, because cache lines and pages are most of the cost: a place is a hash plus an offset,
--- and if it is taken, the whole neighbourhood is tried elsewhere.
-local TABLE_ROWS, TABLE_BUCKETS = 2048, 8192
-ffi.cdef(([[
-struct sums_table {
-  struct { uint64_t key; struct hist_sums sums; } rows[%d];
-  struct { uint64_t key, count; } buckets[%d];
-};
-]]):format(TABLE_ROWS, TABLE_BUCKETS))
-local KIND_SHIFT, NUMBER_SHIFT, ROW, MOST_KINDS = 12, 16, 0xfff, 16 -- of a key
-local NEAR_BUCKETS, PROBES = 128, 8
-local MULTIPLIER = 0x9e3779b97f4a7c15ULL
-local table_type = ffi.typeof 'struct sums_table *'
-local TABLE, BUCKETS_AT = ffi.sizeof 'struct sums_table', ffi.offsetof('struct sums_table', 'buckets')
-local ROW_SIZE, BUCKET_SIZE = BUCKETS_AT / TABLE_ROWS, 16
-local KEY = 8 -- bytes
-assert(C.HIST_BUCKETS <= ROW and ROW_SIZE == KEY + SUMS and TABLE == BUCKETS_AT + TABLE_BUCKETS * BUCKET_SIZE)
-
----@class SumsTables
----@field map Descriptor
----@field n integer CPUs that have one
-local Tables = {}
-Tables.__index = Tables
-
---- Makes tables for the CPUs that are online.
----@return SumsTables
-local function new_tables(nr_cpus)
-  local online = cpu_list.numbers(sys.read '/sys/devices/system/cpu/online')
-  local n = math.min(nr_cpus, online[#online] + 1)
-  return setmetatable({ map = program.mapped(2 * n * TABLE, 'sums_tables'), n = n }, Tables)
-end
-
---- Generates code that looks at the places of a key: r0 becomes the address of each. r2 is the hash, r1 the offset that
---- is added to it. Uses r4. r5 is the table.
----@param at integer of the places in the table
----@param size integer bytes of a place
----@param n integer places, a power of two
----@param look fun() generates code that may jump elsewhere; must keep r2, r4 and r5
-local function each_place(a, at, size, n, look)
-  a:alu_r('mov', 4, 2)
-  a:alu('rsh', 4, 16)
-  a:alu('or', 4, 1)
-  a:alu('rsh', 2, 40)
-  a:alu_r('add', 2, 1)
-  for i = 1, PROBES do
-    a:alu_r('mov', 0, 2)
-    a:alu('and', 0, n - 1)
-    a:alu('mul', 0, size)
-    a:alu_r('add', 0, 5)
-    if at > 0 then a:alu('add', 0, at) end
-    look()
-    if i < PROBES then a:alu_r('add', 2, 4) end
-  end
-end
-
---- Generates r5 = the table of the CPU and side. Jumps if there is none.
-function Tables:address(a, places, none)
-  local first = a:new_label()
-  a:load(8, 0, FRAME, places.cpu)
-  a:jump('>=', 0, self.n, none)
-  a:load(8, 1, FRAME, places.side)
-  a:jump('!=', 1, 2, first)
-  a:alu('add', 0, self.n)
-  a:label(first)
-  a:alu('mul', 0, TABLE)
-  a:map_value(5, self.map, 0)
-  a:alu_r('add', 5, 0)
-end
-
---- Generates r5 = the address of the sums of the row whose key is on the stack, with the number of the bucket after it,
---- and counts one in the bucket. Jumps if the table does not have the row, or no room for the bucket. Then `free`, a
---- place on the stack, is the address of where the row can be, or 0. Uses r0 to r4.
-function Tables:add(a, places, key, free, none)
-  local found, counted, row = a:new_label(), a:new_label(), a:take(8)
-  a:store_value(8, FRAME, free, 0)
-  self:address(a, places, none)
-  a:load(8, 1, FRAME, key + 8) -- the kind
-  a:load(8, 2, FRAME, key)
-  a:alu_r('mov', 3, 2)
-  a:alu('lsh', 3, NUMBER_SHIFT)
-  a:alu_r('mov', 0, 1)
-  a:alu('lsh', 0, KIND_SHIFT)
-  a:alu_r('or', 3, 0)
-  a:store(8, FRAME, row, 3)
-  a:alu('or', 3, ROW)
-  a:value(0, MULTIPLIER)
-  a:alu_r('mul', 2, 0)
-  local is_free = a:new_label()
-  each_place(a, 0, ROW_SIZE, TABLE_ROWS, function()
-    a:load(8, 1, 0, 0)
-    a:jump_r('==', 1, 3, found)
-    a:jump('==', 1, 0, is_free)
-  end)
-  a:go(none)
-  a:label(is_free)
-  a:store(8, FRAME, free, 0)
-  a:go(none)
-  a:label(found)
-  a:load(8, 3, FRAME, row)
-  a:store(8, FRAME, row, 0)
-  a:value(2, MULTIPLIER)
-  a:alu_r('mul', 2, 3)
-  a:load(8, 1, FRAME, key + 16)
-  a:alu_r('or', 3, 1)
-  a:alu('and', 1, NEAR_BUCKETS - 1)
-  each_place(a, BUCKETS_AT, BUCKET_SIZE, TABLE_BUCKETS, function()
-    local taken = a:new_label()
-    a:load(8, 1, 0, 0)
-    a:jump_r('==', 1, 3, counted)
-    a:jump('!=', 1, 0, taken)
-    a:store(8, 0, 0, 3)
-    a:go(counted)
-    a:label(taken)
-  end)
-  a:go(none)
-  a:label(counted)
-  a:load(8, 1, 0, KEY)
-  a:alu('add', 1, 1)
-  a:store(8, 0, KEY, 1)
-  a:load(8, 5, FRAME, row)
-  a:alu('add', 5, KEY)
-  a:give(row, 8)
-end
-
---- Generates code that gives the row a free place, see add(). Uses r1 to r3.
-function Tables:claim(a, key, free) -- luacheck: no self
-  local none = a:new_label()
-  a:load(8, 1, FRAME, free)
-  a:jump('==', 1, 0, none)
-  a:load(8, 2, FRAME, key)
-  a:alu('lsh', 2, NUMBER_SHIFT)
-  a:load(8, 3, FRAME, key + 8)
-  a:alu('lsh', 3, KIND_SHIFT)
-  a:alu_r('or', 2, 3)
-  a:alu('or', 2, ROW)
-  a:store(8, 1, 0, 2)
-  a:label(none)
-end
-
---- Reads the tables of a side and empties them, see KernelRows:take().
-function Tables:take(side, add_row, add_count)
-  local key = ffi.new 'int64_t[3]'
-  local function split(word)
-    key[0], key[2] = bit.rshift(word, NUMBER_SHIFT), bit.band(word, ROW)
-    key[1] = bit.band(bit.rshift(word, KIND_SHIFT), MOST_KINDS - 1)
-    return key, tonumber(key[1])
-  end
-  for cpu = 0, self.n - 1 do
-    local one = ffi.cast(table_type, self.map.bytes + ((side - 1) * self.n + cpu) * TABLE)
-    for i = 0, TABLE_ROWS - 1 do
-      local row = one.rows[i]
-      if row.sums.count > 0 then
-        local numbers, kind = split(row.key)
-        add_row(numbers, kind, row.sums)
-      end
-    end
-    for i = 0, TABLE_BUCKETS - 1 do
-      local bucket = one.buckets[i]
-      if bucket.count > 0 then
-        local numbers, kind = split(bucket.key)
-        add_count(numbers, kind, tonumber(numbers[2]), ffi.cast('int64_t', bucket.count))
-      end
-    end
-    ffi.fill(one, TABLE)
-  end
-end
 
 -- Rows by key ---------------------------------------------------------------------------------------
 
@@ -455,14 +384,20 @@ function kernel_sums.rows(parts, settings)
   self.buckets = settings.buckets and switch.maps(settings.sides, function()
     return program.hash(8 * (parts + 1), 8, MOST_BUCKETS, 'sums_buckets')
   end)
-  self.tables = settings.has_tables and new_tables(settings.nr_cpus)
+  self.tables = settings.has_tables and sums_tables.new(settings.nr_cpus)
   return self
 end
 
---- Generates r0 = the address of the value of a key on the stack in the map of the side, which becomes zeros if there
+--- Generates r0 = the address of the value of a key on the stack in the hash of the side, which becomes zeros if there
 --- is none. Jumps if there is no room.
----@param write_name? fun(at: integer) generates code that writes a name to the stack, and keeps r6 to r9
-local function find_or_make(a, places, maps, key, zero, none, write_name)
+---@param a Asm
+---@param places ProbePlaces
+---@param maps Descriptor[] by side
+---@param key integer place on the stack
+---@param zero integer place on the stack, of the value's size
+---@param none string label
+---@param fill? fun() generates code that fills the new value on the stack, and keeps r6 to r9
+function kernel_sums.find_or_make(a, places, maps, key, zero, none, fill)
   local second, found = a:new_label(), a:new_label()
   local function on_side(map)
     local function look_up()
@@ -474,7 +409,7 @@ local function find_or_make(a, places, maps, key, zero, none, write_name)
     a:call 'map_lookup_elem'
     a:jump('!=', 0, 0, found)
     for at = 0, map.value_size - 8, 8 do a:store_value(8, FRAME, zero + at, 0) end
-    if write_name then write_name(zero + SUMS) end
+    if fill then fill() end
     look_up()
     a:alu_r('mov', 3, FRAME)
     a:alu('add', 3, zero)
@@ -535,10 +470,11 @@ function Rows:add(a, places, key, failed, write_name)
     a:go(added)
     a:label(not_there)
   end
-  find_or_make(a, places, self.sums, key, zero, other, write_name)
+  kernel_sums.find_or_make(a, places, self.sums, key, zero, other,
+    write_name and function() write_name(zero + SUMS) end)
   if self.buckets then
     a:store(8, FRAME, row, 0)
-    find_or_make(a, places, self.buckets, key, zero, other)
+    kernel_sums.find_or_make(a, places, self.buckets, key, zero, other)
     a:alu('mov', 1, 1)
     a:atomic_add(8, 0, 0, 1)
     a:load(8, 0, FRAME, row)

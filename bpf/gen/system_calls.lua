@@ -7,6 +7,7 @@
 --- for one short program, however many events there are.
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
+local libbpf = require 'bindings.bpf.libbpf'
 local names = require 'bindings.base.number_names'
 local program = require 'bpf.gen.program'
 local types = require 'bpf.gen.kernel_types'
@@ -73,6 +74,26 @@ function system_calls.if_compat(a, task, target)
   a:jump('&', 2, COMPAT, target)
 end
 
+local COMPAT_BIT, MARK_BIT = 1, 29 -- numbers of i386 have this bit in raw_syscalls, so that none is one of x86_64
+
+--- Generates code that turns a thread's status in a register into the mark of a number.
+---@param a Asm
+---@param status integer register
+function system_calls.to_mark(a, status)
+  a:alu('and', status, COMPAT)
+  a:alu('lsh', status, MARK_BIT - COMPAT_BIT)
+end
+
+--- Generates to = the mark of the numbers of the current task, whose structure is in a register.
+---@param a Asm
+---@param to integer
+---@param task integer register
+function system_calls.mark(a, to, task)
+  local status, size = types.member('task_struct', 'thread_info.status')
+  a:load(size, to, task, status)
+  system_calls.to_mark(a, to)
+end
+
 --- Generates code that leaves the number of the system call in a register, as 32 bits without a sign.
 ---@param a Asm
 ---@param to integer
@@ -86,6 +107,41 @@ function system_calls.number(a, to, context, tracepoint)
     a:load(8, to, to, (types.member('pt_regs', 'orig_ax')))
   end
   a:extend(to, 32, false)
+end
+
+--- A count of the system calls of i386.
+---@class I386Count
+---@field cells Descriptor
+---@field link Descriptor
+local I386Count = {}
+I386Count.__index = I386Count
+
+--- Attaches a program that counts the system calls of i386 in all tasks, or refuses.
+---@return I386Count
+function system_calls.count_i386()
+  local lib, missing = libbpf.open()
+  if not lib then asm.refuse('%s', missing) end
+  local a, cells = asm.new(), program.mapped(8, 'i386_count')
+  a:call 'get_current_task_btf'
+  system_calls.if_compat(a, 0, 'i386')
+  a:go 'done'
+  a:label 'i386'
+  a:map_value(1, cells, 0)
+  a:alu('mov', 2, 1)
+  a:atomic_add(8, 1, 0, 2)
+  a:label 'done'
+  a:alu('mov', 0, 0)
+  a:exit()
+  local link = program.attach(program.load(a, { type = 'tracing', name = 'i386_count',
+    tracepoint = types.tracepoint 'sys_enter' }))
+  return setmetatable({ cells = cells, link = link }, I386Count)
+end
+
+--- Stops counting.
+---@return integer calls
+function I386Count:finish()
+  self.link:close()
+  return tonumber(ffi.cast('uint64_t *', self.cells.bytes)[0])
 end
 
 -- The programs of a run -----------------------------------------------------------------------------

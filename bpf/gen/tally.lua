@@ -7,14 +7,14 @@
 ---
 --- A row: the number of events, the time of its first event, a name, the sums, the histogram's statistics, and without
 --- a key the histogram's buckets. All rows of one tally have room for the most that one of its events has.
-local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local compile = require 'bpf.gen.compile'
 local computed = require 'bpf.gen.computed'
 local expr = require 'bindings.expr.compile'
+local has = require('bindings.view.views').has
 local kernel_sums = require 'bpf.gen.sums'
-local parts = require 'bpf.gen.parts'
+local libc = require 'bindings.base.libc'
 local program = require 'bpf.gen.program'
 local switch = require 'bpf.gen.switch'
 
@@ -25,27 +25,21 @@ local tally = {}
 local WORD, NAME = 8, 16
 local COUNT, TIME, FIRST_SUM = 0, 8, 16 -- offsets in a row
 local SUM = 16 -- bytes: of the values' lower and upper halves, so that nothing overflows
-local HIST = 56 -- bytes, see struct tally_hist
+local HIST = kernel_sums.SIZE -- bytes, of wide sums
 local BUCKETS = C.HIST_BUCKETS * WORD
 local LINE = 64 -- of the CPU's cache
 local LARGEST = 0x7ffffffffffffc00ULL -- 2^63 - 1024, the largest that is counted as it is
 local INT64_MAX = 0x7fffffffffffffffULL
 local MAX_KEY = 80 -- bytes
 local BUCKETS_PER_KEY = 16 -- for which there is room
-local NOEXIST = 1 -- BPF_NOEXIST
 local SLOT_BITS = 8
 local SLOTS = 2 ^ SLOT_BITS -- of an event
 local MAX_SLOTS = 2 ^ 24 -- bytes, of all CPUs
 local MULTIPLIER = 0x9e3779b97f4a7c15ULL
 local FIRST_WITH_SLOTS = 5.012 -- the first kernel in which programs can compare and exchange
 
-ffi.cdef [[
-struct tally_sum { uint64_t low; int64_t high; };
-struct tally_hist { struct tally_sum sum; uint64_t not_min, max, huge, negative, pad; };
-]]
-local row_sum, row_hist = ffi.typeof 'struct tally_sum *', ffi.typeof 'struct tally_hist *'
 local words = ffi.typeof 'uint64_t *'
-local function place(member) return ffi.offsetof('struct tally_hist', member) end
+local AT = kernel_sums.AT
 
 --- What is counted of an event.
 ---@class TallyEvent
@@ -62,6 +56,119 @@ local function place(member) return ffi.offsetof('struct tally_hist', member) en
 ---@class KernelTally
 local Tally = {}
 Tally.__index = Tally
+
+-- Parts -------------------------------------------------------------------------------------------
+
+local EXACT = 2 ^ 53 -- integers beyond are not numbers of Lua
+
+--- A value of an event that a program stores in a map, such as a part of a key: a number, the name of a task, or a
+--- number that becomes text when it is read, such as the address in ksymbol(address).
+---@class Part
+---@field size integer bytes, 8 or 16
+---@field type string the type of a number, or 'string'
+---@field store fun(a: Asm, source: Source, at: integer, none: string) stores the value at a place on the stack; jumps
+--- to `none` if there is no value
+---@field read fun(bytes: ffi.cdata*): number|ffi.cdata*|string returns the value from a copy of these bytes
+
+-- How a number is read, by its type.
+local READ = {
+  i32 = function(word) return tonumber(ffi.cast('int64_t', word)) end,
+  u32 = function(word) return tonumber(word) end,
+  i64 = function(word) return ffi.cast('int64_t', word) end,
+  u64 = function(word) return word end,
+}
+
+-- Functions that are called when a number is read.
+local LATE = {
+  ksymbol = function(call, word) return call(word) end,
+  syscall_name = function(call, word) return call(tonumber(ffi.cast('int32_t', word))) end,
+}
+
+local function number_part(tree, late)
+  local part = { size = 8, type = late and 'string' or 'u64' }
+  local read
+  function part.store(a, source, at, none)
+    local kind = compile.value(a, tree, { source = source }, { none = none })
+    a:store(8, asm.FRAME, at, 0)
+    part.type, read = late and 'string' or kind, READ[kind]
+  end
+  function part.read(bytes)
+    local word = ffi.cast(words, bytes)[0]
+    if late then return late(word) end
+    return read(word)
+  end
+  return part
+end
+
+local function text_of(bytes) return ffi.string(bytes, libc.strnlen(bytes, NAME)) end
+
+--- The name of the current task.
+local COMM = {
+  size = NAME,
+  type = 'string',
+  store = function(a, source, at)
+    if not source.comm then asm.refuse "the kernel cannot tell '_comm' at the event" end
+    source:comm(a, at)
+  end,
+  read = text_of,
+}
+
+local function name_field(field)
+  return {
+    size = NAME,
+    type = 'string',
+    store = function(a, source, at)
+      for off = 0, NAME - 8, 8 do
+        source:load(a, 8, 0, field, off)
+        a:store(8, asm.FRAME, at + off, 0)
+      end
+    end,
+    read = text_of,
+  }
+end
+
+--- Returns the part for an expression, or refuses.
+---@param fields table<string, Field>
+---@param text string a valid C expression
+---@param env table<string, function> the functions of LATE
+---@return Part
+local function part_of(fields, text, env)
+  local compiled, err = expr.compile(text, fields)
+  if not compiled then asm.refuse('%s', err.message) end
+  local tree = compiled.tree
+  local node = tree.node
+  if compiled.type ~= 'string' then return number_part(tree) end
+  if node.op == 'call' and LATE[node.name] then
+    local late, call = LATE[node.name], env[node.name]
+    return number_part({ node = node.args[1], context = tree.context, assigned = tree.assigned },
+      function(word) return late(call, word) end)
+  end
+  if node.op == 'var' and node.name == '_comm' then return COMM end
+  local field = node.op == 'var' and fields[node.name]
+  if field and has(field, 'ARRAY') and field.size == NAME then return name_field(field) end
+  asm.refuse("'%s' is text that only profscript can read", text)
+end
+
+--- Returns the part for an expression whose value is a number, or refuses.
+local function numeric_part(fields, text, env)
+  local part = part_of(fields, text, env)
+  if part.type == 'string' then asm.refuse("'%s' is not a number", text) end
+  return part
+end
+
+--- Returns the part for a number that becomes text when it is read, by a function that takes what Lua would have.
+---@param fields table<string, Field>
+---@param text string a valid C expression
+---@param call fun(n: number|ffi.cdata*): string
+---@return Part
+local function text_part(fields, text, call)
+  local part = part_of(fields, text, {})
+  return setmetatable({ type = 'string', read = function(bytes)
+    local value = part.read(bytes)
+    local n = tonumber(value)
+    return call(n > -EXACT and n < EXACT and n or value)
+  end }, { __index = part })
+end
 
 -- Layout ------------------------------------------------------------------------------------------
 
@@ -104,11 +211,11 @@ end
 local function split_key(one, fields, env)
   one.parts, one.hashed, one.key_size = {}, 0, 0
   for i, text in ipairs(one.key) do
-    local text_of = type(text) == 'table' and text.text or nil
-    if text == '_cpu' or type(text) == 'table' and not text_of then
+    local call = type(text) == 'table' and text.text or nil
+    if text == '_cpu' or type(text) == 'table' and not call then
       one.parts[i] = { is_cpu = text == '_cpu', constant = text ~= '_cpu' and text.constant or nil }
     else
-      local part = text_of and parts.text(fields, text.of, text_of) or parts.of(fields, text, env)
+      local part = call and text_part(fields, text.of, call) or part_of(fields, text, env)
       one.parts[i] = part
       part.at = one.key_size
       one.key_size, one.hashed = one.key_size + part.size, one.hashed + 1
@@ -144,43 +251,6 @@ local function increment(a, to, off)
   a:atomic_add(8, to, off, 1)
 end
 
---- Generates code for the map of the side in use. Uses r3.
-local function on_side(a, places, maps, generate)
-  if maps[1] == maps[2] then return generate(maps[1]) end
-  local other, done = a:new_label(), a:new_label()
-  a:load(8, 3, FRAME, places.side)
-  a:jump('!=', 3, 1, other)
-  generate(maps[1])
-  a:go(done)
-  a:label(other)
-  generate(maps[2])
-  a:label(done)
-end
-
---- r0 = the element of a hash for the key on the stack, of the side in use; 0: there is none.
-local function look_up(a, places, maps, key_at)
-  on_side(a, places, maps, function(map)
-    a:alu_r('mov', 2, FRAME)
-    a:alu('add', 2, key_at)
-    a:map(1, map)
-    a:call 'map_lookup_elem'
-  end)
-end
-
---- Inserts the value on the stack, and sets r0 to the new element, or 0.
-local function insert(a, places, maps, key_at, value_at)
-  on_side(a, places, maps, function(map)
-    a:map(1, map)
-    a:alu_r('mov', 2, FRAME)
-    a:alu('add', 2, key_at)
-    a:alu_r('mov', 3, FRAME)
-    a:alu('add', 3, value_at)
-    a:alu('mov', 4, NOEXIST)
-    a:call 'map_update_elem'
-  end)
-  look_up(a, places, maps, key_at)
-end
-
 --- Stores the key on the stack, with room for the number of a bucket after it.
 ---@return integer place
 local function store_key(self, a, source, places, one, index)
@@ -203,18 +273,16 @@ end
 
 --- r7 = the row of the key in the hash; jumps to `full` if there is no room for it.
 local function find_hashed(self, a, source, places, one, key_at)
-  look_up(a, places, self.rows, key_at)
-  a:jump('!=', 0, 0, 'row')
-  local value_at = a:take(self.row)
-  for at = 0, self.row - WORD, WORD do a:store_value(8, FRAME, value_at + at, 0) end
-  a:call 'ktime_get_ns'
-  a:store(8, FRAME, value_at + TIME, 0)
-  if one.name_part then one.name_part.store(a, source, value_at + self.name_at, 'has no name') end
-  a:label 'has no name'
-  insert(a, places, self.rows, key_at, value_at)
-  a:give(value_at, self.row)
-  a:jump('==', 0, 0, 'full')
-  a:label 'row'
+  local row_at = a:take(self.row)
+  kernel_sums.find_or_make(a, places, self.rows, key_at, row_at, 'full', function()
+    a:call 'ktime_get_ns'
+    a:store(8, FRAME, row_at + TIME, 0)
+    if not one.name_part then return end
+    local nameless = a:new_label()
+    one.name_part.store(a, source, row_at + self.name_at, nameless)
+    a:label(nameless)
+  end)
+  a:give(row_at, self.row)
   a:alu_r('mov', 7, 0)
 end
 
@@ -252,25 +320,10 @@ end
 --- r8 = the count of the bucket in r3 of the key; jumps to `full` if there is no room for it.
 local function find_bucket(self, a, places, key_at)
   a:store(8, FRAME, key_at + self.key_size, 3)
-  look_up(a, places, self.buckets, key_at)
-  a:jump('!=', 0, 0, 'bucket')
-  local value_at = a:take(WORD)
-  a:store_value(8, FRAME, value_at, 0)
-  insert(a, places, self.buckets, key_at, value_at)
-  a:give(value_at, WORD)
-  a:jump('==', 0, 0, 'full')
-  a:label 'bucket'
+  local count_at = a:take(WORD)
+  kernel_sums.find_or_make(a, places, self.buckets, key_at, count_at, 'full')
+  a:give(count_at, WORD)
   a:alu_r('mov', 8, 0)
-end
-
---- Adds the value in r0 to the sum at r7 + off: the halves apart. Uses r1.
-local function add_sum(a, off, is_unsigned)
-  a:alu_r('mov', 1, 0)
-  a:extend(1, 32, false)
-  a:atomic_add(8, 7, off, 1)
-  a:alu_r('mov', 1, 0)
-  a:alu(is_unsigned and 'rsh' or 'arsh', 1, 32)
-  a:atomic_add(8, 7, off + WORD, 1)
 end
 
 --- Counts the event in the row at r7, and adds the values on the stack to its sums.
@@ -278,17 +331,9 @@ local function add_event(self, a, one, sums)
   increment(a, 7, COUNT)
   for i, at in ipairs(sums) do
     a:load(8, 0, FRAME, at)
-    add_sum(a, self.sums_at + (i - 1) * SUM, one.sum_parts[i].type == 'u64')
+    local sum_at = self.sums_at + (i - 1) * SUM
+    kernel_sums.add_halves(a, sum_at, sum_at + WORD, one.sum_parts[i].type == 'u64')
   end
-end
-
---- Adds the value in r0, which a histogram can hold, to the statistics at r7 + off. Uses r1.
-local function add_stats(a, off)
-  add_sum(a, off + place 'sum')
-  kernel_sums.raise(a, 7, off + place 'max', 0)
-  a:alu('xor', 0, -1)
-  kernel_sums.raise(a, 7, off + place 'not_min', 0)
-  a:alu('xor', 0, -1)
 end
 
 --- Counts one in the bucket of r0 of those at r7 + off, which may exceed the offset of an instruction. The verifier
@@ -309,7 +354,7 @@ local function load_value(self, a, one, value_at, noted)
   a:load(8, 0, FRAME, value_at)
   if not is_unsigned and not one.signed then
     a:jump('s>=', 0, 0, usual)
-    if noted then increment(a, 7, self.hist_at + place 'negative') end
+    if noted then increment(a, 7, self.hist_at + AT.negative) end
     a:alu('mov', 0, 0)
     return a:label(usual)
   end
@@ -317,7 +362,7 @@ local function load_value(self, a, one, value_at, noted)
   if one.signed then a:value(1, LARGEST) else a:go(usual) end
   if one.signed then a:jump_r('<', 0, 1, usual) end
   a:label(huge)
-  if one.signed then increment(a, 7, self.hist_at + place 'huge') end
+  if one.signed then increment(a, 7, self.hist_at + AT.huge) end
   a:value(0, one.signed and LARGEST or INT64_MAX)
   a:label(usual)
 end
@@ -326,7 +371,7 @@ end
 local function add_to_cell(self, a, one, value_at)
   local buckets_at = one.buckets_at - one.cell_at
   load_value(self, a, one, value_at, true)
-  add_stats(a, self.hist_at)
+  kernel_sums.add_wide(a, self.hist_at)
   add_bucket(a, buckets_at)
   if not one.signed then return end
   a:go 'done'
@@ -336,7 +381,7 @@ local function add_to_cell(self, a, one, value_at)
   a:jump('s>=', 0, 0, 'absolute')
   a:value(0, INT64_MAX)
   a:label 'absolute'
-  add_stats(a, one.negative_at - one.cell_at)
+  kernel_sums.add_wide(a, one.negative_at - one.cell_at)
   add_bucket(a, buckets_at + BUCKETS)
 end
 
@@ -362,7 +407,7 @@ local function generate(self, a, source, places, one, index)
       kernel_sums.number(a, 0, 3)
       find_bucket(self, a, places, key_at)
       load_value(self, a, one, value_at, true)
-      add_stats(a, self.hist_at)
+      kernel_sums.add_wide(a, self.hist_at)
       increment(a, 8, 0)
     end
     add_event(self, a, one, sums)
@@ -381,14 +426,7 @@ end
 
 -- Reading -----------------------------------------------------------------------------------------
 
-local UINT64_MAX = 0xffffffffffffffffULL
-
---- Returns a sum of numbers that are not negative.
-local function saturated(sum)
-  local high = sum.high + bit.rshift(sum.low, 32)
-  if high >= 2 ^ 32 then return UINT64_MAX end
-  return bit.lshift(ffi.cast('uint64_t', high), 32) + sum.low % 2 ^ 32
-end
+local NO_KEY = 0xffffffffffffffffULL
 
 --- Reads the cells and slots of a side and clears them.
 ---@param side integer
@@ -403,7 +441,7 @@ function Tally:read_cells(side, each, each_slot)
       for slot = 0, one.slots_at and SLOTS - 1 or -1 do
         local from = at + one.slots_at + slot * self.slot
         key[0] = ffi.cast(words, from)[0] - 1
-        if key[0] ~= UINT64_MAX then each_slot(i, cpu, from + WORD, ffi.cast('uint8_t *', key)) end
+        if key[0] ~= NO_KEY then each_slot(i, cpu, from + WORD, ffi.cast('uint8_t *', key)) end
       end
     end
     ffi.fill(at, self.stride)
@@ -443,14 +481,8 @@ function Tally:name(row, index) return self.list[index].name_part.read(row + sel
 
 --- The sum i of a row.
 function Tally:sum(row, i)
-  local sum = ffi.cast(row_sum, row + self.sums_at + (i - 1) * SUM)[0]
-  return tonumber(sum.high) * 2 ^ 32 + tonumber(sum.low)
-end
-
-local function sums_of(from, count)
-  return ffi.new('struct hist_sums', {
-    count = count, sum = saturated(from.sum), not_min = from.not_min, max = from.max, negative = from.negative,
-  })
+  local sum = row + self.sums_at + (i - 1) * SUM
+  return tonumber(ffi.cast('int64_t *', sum)[1]) * 2 ^ 32 + tonumber(ffi.cast(words, sum)[0])
 end
 
 --- Adds the histogram of a cell to histogram `slot` of each of the sets.
@@ -463,11 +495,11 @@ end
 function Tally:add_hist(row, index, set, negative, slot)
   local one = self.list[index]
   local function add(to, stats_at, buckets_at)
-    local from, n = ffi.cast(row_hist, row + stats_at), 0
     local counts = ffi.cast(words, row + buckets_at)
-    for i = 0, C.HIST_BUCKETS - 1 do n = n + tonumber(counts[i]) end
-    if n > 0 then C.hist_set_add_sums(to, slot, sums_of(from, n), counts) end
-    return tonumber(from.huge)
+    local n = kernel_sums.values_in(counts)
+    local sums, huge = kernel_sums.narrow(row + stats_at, n)
+    if n > 0 then C.hist_set_add_sums(to, slot, sums, counts) end
+    return huge
   end
   local buckets_at = one.buckets_at - one.cell_at
   local huge = add(set, self.hist_at, buckets_at)
@@ -477,7 +509,7 @@ end
 
 --- Adds the statistics of a row with a key to a histogram.
 function Tally:add_stats(row, set, slot)
-  C.hist_set_add_sums(set, slot, sums_of(ffi.cast(row_hist, row + self.hist_at), self:count(row)), nil)
+  C.hist_set_add_sums(set, slot, (kernel_sums.narrow(row + self.hist_at, self:count(row))), nil)
 end
 
 local none = ffi.new 'struct hist_sums'
@@ -506,14 +538,14 @@ function tally.new(list, settings)
     local fields = one.fields
     split_key(one, fields, settings.env)
     one.sum_parts = {}
-    for i, text in ipairs(one.sums) do one.sum_parts[i] = parts.of(fields, text, settings.env) end
-    one.hist_part = one.hist and parts.of(fields, one.hist, settings.env)
+    for i, text in ipairs(one.sums) do one.sum_parts[i] = numeric_part(fields, text, settings.env) end
+    one.hist_part = one.hist and numeric_part(fields, one.hist, settings.env)
     if one.filter then
       local wrong
       one.condition, wrong = expr.compile(one.filter, fields, { form = 'filter' })
       if not one.condition then asm.refuse('%s', wrong.message) end
     end
-    one.name_part = one.name and parts.of(fields, one.name, settings.env)
+    one.name_part = one.name and part_of(fields, one.name, settings.env)
     if one.signed and one.hashed > 0 then asm.refuse 'histograms of negative numbers have no keys there' end
     has_hist = has_hist or one.hist ~= nil and one.hashed > 0
     if one.hashed > 0 then self.key_size = math.max(self.key_size, one.key_size + WORD) end

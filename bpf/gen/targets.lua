@@ -67,6 +67,25 @@ function Threads:check_id(a, register, none)
   a:jump('!=', 1, MARKED, none)
 end
 
+--- Generates code for a CPU that leaves the task in r7, after it had entered the one in r1: another one, so a switch is
+--- missing. Goes to `ignored` if only threads are wanted, and neither task is one of them. Uses r2.
+---@param a Asm
+---@param threads? ThreadTargets nil: all
+---@param ignored string label
+function targets.check_missing(a, threads, ignored)
+  if not threads then return end
+  local ours = a:new_label()
+  a:alu_r('mov', 2, 1)
+  for _, task in ipairs { 7, 2 } do
+    local other = a:new_label()
+    threads:check_id(a, task, other)
+    a:go(ours)
+    a:label(other)
+  end
+  a:go(ignored)
+  a:label(ours)
+end
+
 --- Loads a program on a tracepoint.
 local function add_program(self, tracepoint, body)
   local a = asm.new()

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The planner: decides how each event of a run is taken. A plan follows from its facts alone, so it can be made
 --- without a kernel. What only an attempt shows, such as that the verifier rejects a program, becomes a fact, too: then
---- the planner is asked again (bindings/run/in_kernel.lua).
+--- the planner is asked again (bpf/run/in_kernel.lua).
 local costs = require 'bpf.plan.costs'
 local route = require 'bpf.plan.route'
 
@@ -33,6 +33,7 @@ local planner = {}
 ---@field arch string
 ---@field btf boolean it has types for programs
 ---@field bpf? string why this process cannot load programs; nil: it can
+---@field pid_max integer all thread ids are less
 ---@field foreign_pids boolean thread ids of programs are not those of this process
 ---@field shares? { measured: table[], are_events_dear: boolean, are_calls_dear: boolean } how many of some events
 --- happened in other tasks than the targets, or were other system calls, in a moment before the run

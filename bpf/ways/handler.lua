@@ -1,16 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Handler plans: finds the handlers that only count, of which the bytecode says that they do nothing but add to
---- objects of the library and to variables (bindings/options/handler_code.lua). BPF programs can do that in their
+--- objects of the library and to variables (bpf/handlers/code.lua). BPF programs can do that in their
 --- place, if no other code looks at these objects and variables while events arrive: only `interval` and `stop`, before
 --- which they are updated. Handlers that share some of them are taken together, or not at all.
 local array = require 'bindings.base.array'
 local asm = require 'bpf.gen.asm'
 local countable = require 'bindings.base.countable'
 local facade = require 'bindings.base.facade'
-local handler_code = require 'bindings.options.handler_code'
+local handler_code = require 'bpf.handlers.code'
 local handler_joins = require 'bpf.ways.join'
 local handler_terms = require 'bpf.ways.terms'
-local mentions = require 'bindings.options.mentions'
+local mentions = require 'bpf.handlers.mentions'
 local public_event = require 'bindings.view.public_event'
 local tally = require 'bpf.ways.count'
 
@@ -87,7 +87,7 @@ end
 --- Returns the facts of the offer, see OfferFacts.
 function HandlerOffer:facts() return { asks = {} } end -- luacheck: no self
 
---- Loads the programs: see Offer in bindings/run/in_kernel.lua.
+--- Loads the programs: see Offer in bpf/run/in_kernel.lua.
 ---@param kernel InKernel
 function HandlerOffer:load(kernel)
   local nr_cpus, views = kernel.switch.nr_cpus, {}
@@ -103,7 +103,7 @@ function HandlerOffer:load(kernel)
     views[i] = {}
     for j, event in ipairs(plan.events) do views[i][j] = self._joins:view(plan, event, nr_cpus) or false end
   end
-  self._joins:prepare(nr_cpus)
+  self._joins:prepare(kernel)
   for i, plan in ipairs(self.plans) do
     for j, event in ipairs(plan.events) do count(self, session, plan, event, views[i][j] or nil) end
   end
@@ -119,15 +119,12 @@ function HandlerOffer:turn(side)
 end
 
 --- Each event counts once, although it may have several programs.
-function HandlerOffer:count()
-  local seen, n = self._joins:events()
+function HandlerOffer:by_event()
+  local found = self._joins:by_event()
   for _, one in ipairs(self._tallies) do
-    for event, events in pairs(one:by_event()) do
-      if not seen[event] then n = n + events end
-      seen[event] = true
-    end
+    for event, n in pairs(one:by_event()) do found[event] = found[event] or n end
   end
-  return n
+  return found
 end
 
 -- Which handlers ----------------------------------------------------------------------------------
@@ -177,9 +174,6 @@ local function is_of_join(plans, handler)
 end
 
 --- Refuses handlers with joins in which the last handlers may start or finish something, too.
----@param plans HandlerPlan[]
----@param checked contract.Handlers
----@param is_closed fun(value: table): boolean
 local function refuse_late(plans, checked, is_closed)
   local function is_use(text, is_code) return is_code and (text == 'start' or text == 'finish') end
   for name in pairs(AFTER) do
@@ -198,9 +192,6 @@ local function refuse_late(plans, checked, is_closed)
 end
 
 --- Refuses handlers whose states other code may look at.
----@param run Run
----@param plans HandlerPlan[]
----@param checked contract.Handlers
 local function refuse_shared(run, plans, checked)
   local roots, is_closed = {}, mentions.leads_to(run)
   for name, handler in pairs(checked.life) do
@@ -234,8 +225,6 @@ local function refuse_shared(run, plans, checked)
 end
 
 --- Returns a offer for each group of handlers that share states.
----@param plans HandlerPlan[]
----@return HandlerOffer[]
 local function group(plans)
   local offer_of, offers = {}, {}
   for _, plan in ipairs(plans) do
@@ -276,7 +265,6 @@ local function group(plans)
 end
 
 --- Returns the plan of each event that has only one handler.
----@return table<Event, HandlerPlan>
 local function only_plans(plans)
   local only, seen = {}, {}
   for _, plan in ipairs(plans) do
@@ -311,8 +299,7 @@ function handler_plans.offer(run, checked)
     for _, event in ipairs(entry.found) do table.insert(plan.events, event) end
   end
   refuse_shared(run, plans, checked)
-  run.in_kernel.only_plan = only_plans(plans)
-  for _, offer in ipairs(group(plans)) do run.in_kernel:offer(offer) end
+  run.in_kernel:offer_handlers(group(plans), only_plans(plans))
   return plans
 end
 

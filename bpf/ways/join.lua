@@ -6,12 +6,10 @@ local asm = require 'bpf.gen.asm'
 local countable = require 'bindings.base.countable'
 local handler_terms = require 'bpf.ways.terms'
 local kernel_joins = require 'bpf.gen.joins'
-local sys = require 'bindings.base.sys'
 
 local handler_joins = {}
 
 local THREADS = { _tid = true, pid = true, next_pid = true, prev_pid = true, common_pid = true }
-local MOST_THREADS = 2 ^ 17 -- for a place each
 local NS = { type = 'i32', low = 0, high = 2 ^ 53 } -- a number of Lua
 
 -- What a handler sees -----------------------------------------------------------------------------
@@ -184,13 +182,7 @@ function handler_joins.within(view, plan, statement)
   return { fields = view.fields, add = function(body) part.body = body end }
 end
 
---- Returns the maximum of thread ids, plus 1; nil if there are too many for a place each.
-local function threads()
-  local most = tonumber((sys.read '/proc/sys/kernel/pid_max'))
-  return most and most <= MOST_THREADS and most or nil
-end
-
---- Makes the keys of a join. Returns the number of places if all of them are threads.
+--- Makes the keys of a join. Returns whether all of them are threads.
 local function compile_keys(uses)
   local all_threads, is_unsigned, is_negative = true, false, false
   for _, use in ipairs(uses) do
@@ -206,21 +198,22 @@ local function compile_keys(uses)
     is_unsigned, is_negative = is_unsigned or term.type == 'u64', is_negative or term.low < 0
   end
   if is_unsigned and is_negative then asm.refuse 'the keys of a join are signed and unsigned numbers' end
-  return all_threads and threads() or nil
+  return all_threads
 end
 
 --- Makes the maps, and completes the parts of starts and finishes.
----@param nr_cpus integer
-function HandlerJoins:prepare(nr_cpus)
+---@param kernel InKernel
+function HandlerJoins:prepare(kernel)
   self.kernel = {}
   for _, join in ipairs(self.list) do
     local uses = self.uses[join]
     local how = countable.of(join).join(join)
     if how.refuse then asm.refuse('%s', how.refuse) end
-    local direct, has_value = compile_keys(uses), false
+    local direct, has_value = compile_keys(uses) and kernel:thread_places() or nil, false
     for _, use in ipairs(uses) do has_value = has_value or (use.statement.results or 0) > 1 end
     has_value = has_value and self:value_of(join) ~= nil
-    local made = kernel_joins.new { expires = how.expires, direct = direct, has_value = has_value, nr_cpus = nr_cpus }
+    local made = kernel_joins.new { expires = how.expires, direct = direct, has_value = has_value,
+      nr_cpus = kernel.switch.nr_cpus }
     table.insert(self.kernel, { made = made, update = how.update })
     for _, use in ipairs(uses) do use.made = made end
   end
@@ -249,15 +242,12 @@ function HandlerJoins:load(kernel)
   for _, one in ipairs(self.views) do kernel:probe(one.event, one.view.program:body()) end
 end
 
---- Returns the events that have joins, and how many they were.
----@return table<Event, boolean> events
----@return number n
-function HandlerJoins:events()
-  local events, n = {}, 0
-  for _, one in ipairs(self.views) do
-    events[one.event], n = true, n + one.view.program:events()
-  end
-  return events, n
+--- Returns how many events there were of those that have joins.
+---@return table<Event, number>
+function HandlerJoins:by_event()
+  local events = {}
+  for _, one in ipairs(self.views) do events[one.event] = one.view.program:events() end
+  return events
 end
 
 --- Tells the joins what was counted.

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Ways: how programs take events in place of perf. A way is a module in this folder, and a line here. The planner
---- (bpf/plan/planner.lua) asks a way whether it would do; bindings/run/in_kernel.lua lets it load its programs.
+--- (bpf/plan/planner.lua) asks a way whether it would do; bpf/run/in_kernel.lua lets it load its programs.
 ---
 --- `capture` is for single events. The others are for offers: a profiler that does not look at each event offers its
 --- events to a way, which takes all of them or none.

@@ -12,14 +12,12 @@ local pair_keys = require 'bindings.pairs.keys'
 local pair_rows = require 'bindings.pairs.rows'
 local probe = require 'bpf.gen.probe'
 local public_event = require 'bindings.view.public_event'
-local sys = require 'bindings.base.sys'
 local windows = require 'bpf.ways.window'
 
 local C = ffi.C
 local pair = {}
 
 local THREADS = { pid = true, next_pid = true, prev_pid = true, common_pid = true }
-local MOST_THREADS = 2 ^ 17 -- for a place each
 
 -- What programs cannot do, by what a matcher asks for.
 local ASKS = {
@@ -73,7 +71,6 @@ function pair.new(config, gate)
 end
 
 --- Returns the reasons why programs cannot do what the matcher asks for.
----@return string[]
 local function asks_of(self)
   local config, asks, is_about_outliers = self.config, {}, self.way == 'outliers'
   for _, ask in ipairs(ASKS) do
@@ -118,15 +115,7 @@ local function key_of(config, event, instance)
   return key, THREADS[event.attrs.key or config.key] or false
 end
 
---- Returns the maximum of thread ids, plus 1; nil if there are too many for a place each.
-local function threads()
-  local most = tonumber((sys.read '/proc/sys/kernel/pid_max'))
-  return most and most <= MOST_THREADS and most or nil
-end
-
 --- Returns the plan of the programs, and the rules by event.
----@param switch Switch
----@param run Run
 local function make_plan(self, switch, run)
   local config, instance = self.config, run.per_thread and 'tid' or 'cpu'
   local plan = { stages = #config.stages, cycle = config.cycle or false, rules = {}, sides = switch.sides }
@@ -161,7 +150,7 @@ local function make_plan(self, switch, run)
       awake = one.awake and by_event[public_event.real(one.awake)] }
   end
   if config.has then plan.threads = run.in_kernel:threads() end
-  plan.direct = all_cpus and switch.nr_cpus or all_threads and threads() or nil
+  plan.direct = all_cpus and switch.nr_cpus or all_threads and run.in_kernel:thread_places() or nil
   if config.pass then
     plan.only_outliers = true
     return plan, by_event
@@ -207,8 +196,7 @@ function PairOffer:load(kernel)
   end
   for event, rule in pairs(by_event) do
     if event.is_task_event then
-      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, filters = {}, is_exit = true }
-      kernel:probe(exit, self.pairs:body(rule, false, probe.is_alone(exit.name)))
+      kernel:probe_exit(self.pairs:body(rule, false, probe.is_alone(probe.EXIT)))
     end
   end
 end
@@ -269,6 +257,12 @@ end
 function PairOffer:count()
   return self.pairs:stats().events - self.passed - (self.outliers and self.outliers.sent or 0)
     + (self.windows and self.windows:count() or 0)
+end
+
+function PairOffer:by_event()
+  local found = {}
+  for event, rule in pairs(self.rules) do found[event] = self.pairs:events(rule) end
+  return found
 end
 
 --- Returns the counters, as Feed:stats() does.

@@ -82,7 +82,6 @@ local function roles_of(given)
 end
 
 --- Makes the programs send long states. Refuses what they cannot send.
----@return OutlierPlan
 local function plan_outliers(self, kernel)
   local size, ending = 0, {}
   for _, event in ipairs(self.events) do
@@ -120,7 +119,8 @@ function TaskStatesOffer:load(kernel)
   local given = self._given
   self._ending = {}
   self._kernel = states.new {
-    nr_cpus = kernel.switch.nr_cpus, sides = kernel.switch.sides, by_thread = given.by_thread,
+    nr_cpus = kernel.switch.nr_cpus, nr_threads = kernel.facts.kernel.pid_max, sides = kernel.switch.sides,
+    by_thread = given.by_thread,
     threshold = tonumber(C.hist_set_threshold(given.hists)), only = given.only, all_but_sleep = given.all_but_sleep,
     threads = given.named and kernel:threads() or nil,
     outliers = given.than and plan_outliers(self, kernel) or nil,
@@ -130,8 +130,7 @@ function TaskStatesOffer:load(kernel)
     self._programs[event] = kernel:probe(event, self._kernel:body(self._roles[event]))
   end
   if not given.only then return end
-  local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, filters = {}, is_exit = true }
-  kernel:probe(exit, self._kernel:body { exits = true })
+  kernel:probe_exit(self._kernel:body { exits = true })
 end
 
 --- Returns a function that passes a sent state to the script.
@@ -175,7 +174,6 @@ function TaskStatesOffer:settle(kernel)
 end
 
 --- Returns CLOCK_MONOTONIC when the session began.
----@return integer64
 local function base(self) return C.session_exact_time(self._run.session, 0) end
 
 ---@package

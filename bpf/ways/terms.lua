@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Handler terms: turns what a handler computes (bindings/options/handler_code.lua) into C expressions for events of a
+--- Handler terms: turns what a handler computes (bpf/handlers/code.lua) into C expressions for events of a
 --- class, which BPF programs evaluate. Lua computes with floating-point numbers, and with 64-bit integers beyond 2^53.
 --- The C expressions compute with 64-bit integers. What could have another result is refused.
 local asm = require 'bpf.gen.asm'

@@ -118,11 +118,6 @@ int clock_map_ready(const struct clock_map *map)
 	return map->n > 1 || (map->n && map->rate > 0);
 }
 
-int clock_map_beyond(const struct clock_map *map, uint64_t from)
-{
-	return !map->n || difference(from, map->pairs[map->n - 1].from) > 0;
-}
-
 static int is_before(const struct pair *pair, uint64_t at, int by_to)
 {
 	return by_to ? difference(pair->to, at) <= 0 : difference(pair->from, at) <= 0;

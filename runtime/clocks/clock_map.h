@@ -25,9 +25,6 @@ int clock_map_add(struct clock_map *map, uint64_t from, uint64_t to, double erro
 void clock_map_clear(struct clock_map *map);
 /* Whether times can be converted: there are two pairs, or one and the rate. */
 int clock_map_ready(const struct clock_map *map);
-/* Whether `from` lies after the last pair, or there is none: a new pair would make it more exact.
- */
-int clock_map_beyond(const struct clock_map *map, uint64_t from);
 
 /* Convert between the clocks. The map must be ready. */
 uint64_t clock_map_to(struct clock_map *map, uint64_t from);

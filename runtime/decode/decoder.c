@@ -525,7 +525,7 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 		const struct slot *slot = &slots[i];
 		const struct perf_event_header *rec = slot->rec;
 		const uint64_t *w = words_of(rec);
-		const struct quick *q = d->quick;
+		struct quick *q = d->quick;
 		uint32_t size;
 
 		/* Records that are neighbours in time are not neighbours in memory. */
@@ -558,6 +558,17 @@ int decoder_decode_run(const struct decoder *restrict d, const struct slot *slot
 		ev->flags = member;
 		ev->ring = slot->ring;
 		ev->period = q->period ? q->period : w[d->quick_period];
+		q->decoded++;
 	}
 	return i;
+}
+
+uint64_t decoder_decoded(const struct decoder *d, uint16_t class)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; d->quick && i < d->nr_layouts; i++)
+		if (d->quick[i].class == class)
+			n += d->quick[i].decoded;
+	return n;
 }

@@ -91,3 +91,5 @@ int decoder_decode(const struct decoder *d, const struct perf_event_header *rec,
  * Returns how many of the n slots it decoded; the next one is for decoder_decode(). */
 int decoder_decode_run(const struct decoder *d, const struct slot *slots, int n, uint64_t base,
 		       uint64_t from, struct event *ev);
+/* Returns how many events of a class it has decoded. */
+uint64_t decoder_decoded(const struct decoder *d, uint16_t class);

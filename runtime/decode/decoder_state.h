@@ -31,6 +31,7 @@ struct quick {
 	uint16_t class;	 /* 0: its samples are not for decoder_decode_run() */
 	uint16_t period; /* 0: a word of the sample */
 	uint32_t payload;
+	uint64_t decoded; /* by it */
 };
 
 /* Records other than samples that are events of a class. */

@@ -207,6 +207,39 @@ static struct perf_event_attr counted_attr(const struct evlist *evlist,
 	return attr;
 }
 
+/* Whether the event needs a counter of the hardware. There may be more events than counters. */
+static bool is_multiplexed(const struct event_request *ev)
+{
+	return !ev->config1_text && ev->attr.type != PERF_TYPE_SOFTWARE &&
+	       ev->attr.type != PERF_TYPE_TRACEPOINT && ev->attr.type != PERF_TYPE_BREAKPOINT;
+}
+
+/* Whether the event is also one of the task that is woken up (__perf_task() in the kernel). If that
+ * is a target, the event counts for it, but there may be no sample: its events do not run yet. */
+static bool counts_twice(const struct evlist *evlist, const struct event_request *ev)
+{
+	static const char *const names[] = {"sched:sched_wakeup", "sched:sched_wakeup_new",
+					    "sched:sched_waking"};
+
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(ev->name, names[i]))
+			return evlist->target.tids && !ev->everywhere;
+	return false;
+}
+
+bool evlist_is_exact(const struct evlist *evlist, const struct event_request *ev)
+{
+	bool by_time = ev->attr.type == PERF_TYPE_SOFTWARE &&
+		       (ev->attr.config == PERF_COUNT_SW_CPU_CLOCK ||
+			ev->attr.config == PERF_COUNT_SW_TASK_CLOCK);
+	bool counts_more = ev->attr.type == PERF_TYPE_TRACEPOINT && has_perf_count(ev);
+
+	return evlist->has_lost && !evlist->target.overwrite && !is_multiplexed(ev) && !by_time &&
+	       !counts_more && !counts_twice(evlist, ev) && !ev->attr.freq &&
+	       ev->attr.sample_period <= 1 && !ev->record && !ev->program && !ev->bpf_array &&
+	       ev->reads != READS_COUNTED;
+}
+
 static struct perf_event_attr event_attr(const struct evlist *evlist,
 					 const struct event_request *ev)
 {
@@ -229,7 +262,6 @@ static struct perf_event_attr event_attr(const struct evlist *evlist,
 	if (attr.sample_stack_user) {
 		attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 		attr.sample_regs_user |= unwind_registers();
-		attr.exclude_callchain_user = 1;
 	}
 	if (ev->bpf_array) { /* the records have the same layout */
 		attr.type = PERF_TYPE_SOFTWARE;
@@ -238,8 +270,11 @@ static struct perf_event_attr event_attr(const struct evlist *evlist,
 	records_ask(&attr, ev->record);
 	attr.write_backward = evlist->target.overwrite;
 	fill_attr(evlist, &attr, evlist->target.pages, evlist->target.watermark);
+	/* The times would be in its samples, too. */
 	if (ev->reads == READS_ITSELF)
 		attr.sample_type |= PERF_SAMPLE_READ;
+	else if (is_multiplexed(ev))
+		attr.read_format |= PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (ev->reads == READS_COUNTED) {
 		attr.sample_type = (attr.sample_type & ~PERF_SAMPLE_RAW) | PERF_SAMPLE_READ;
 		attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID;

@@ -75,6 +75,9 @@ int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, i
 int evlist_open_error(const struct evlist *evlist, const struct event_request *ev, int code,
 		      struct error *err);
 int evlist_filter_error(const struct event_request *ev, int code, struct error *err);
+/* Whether each event that the kernel counts is a sample, or lost. Others are counted by time, have
+ * a period, or do not fit into samples of one event each. */
+bool evlist_is_exact(const struct evlist *evlist, const struct event_request *ev);
 /* Whether an event is opened on the CPU. */
 bool evlist_is_for(const struct evlist *evlist, const struct evsel *sel, int cpu);
 /* Returns the number of file descriptors needed. */

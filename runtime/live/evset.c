@@ -430,31 +430,91 @@ void evset_disable_class(struct evset *set, uint16_t class)
 	disable_group(&set->groups[GROUP_EVERYWHERE], class);
 }
 
-static uint64_t group_lost(const struct group *g)
+/* Adds what the kernel says about an event for one target. */
+static void add_read(const struct perf_event_attr *attr, int fd, struct source_account *out)
+{
+	uint64_t words[5] = {0}; /* value, two times, id, lost */
+	unsigned int at = 1;
+
+	if (read(fd, words, sizeof(words)) < 0)
+		return;
+	out->counters++;
+	out->fired += words[0];
+	if (attr->read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		out->enabled += words[at++];
+	if (attr->read_format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		out->running += words[at++];
+	at++;
+	if (attr->read_format & PERF_FORMAT_LOST)
+		out->lost += words[at];
+}
+
+/* Adds the events of a class, -1: all, and returns how many there are. */
+static uint32_t read_group(const struct group *g, int class, struct source_account *out)
 {
 	struct perf_evsel *evsel;
-	uint32_t i = 0;
-	uint64_t sum = 0;
+	uint32_t i = 0, n = 0;
 
 	perf_evlist__for_each_entry(g->list, evsel)
 	{
 		const struct event_request *ev = g->evsels[i++]->event;
 
-		if (!ev || ev->reads == READS_COUNTED)
+		if (!ev || ev->reads == READS_COUNTED || (class >= 0 && ev->class != class))
 			continue;
-		for (uint32_t t = 0; t < g->nr_targets; t++) {
-			uint64_t value[3]; /* value, id, lost */
-
-			if (read(*fd_at(evsel, t), value, sizeof(value)) == sizeof(value))
-				sum += value[2];
-		}
+		for (uint32_t t = 0; t < g->nr_targets; t++)
+			add_read(&evsel->attr, *fd_at(evsel, t), out);
+		n++;
 	}
-	return sum;
+	return n;
 }
 
 uint64_t evset_lost(const struct evset *set)
 {
+	struct source_account all = {0};
+
 	if (!set->evlist->has_lost)
 		return 0;
-	return group_lost(&set->groups[GROUP_EVENTS]) + group_lost(&set->groups[GROUP_EVERYWHERE]);
+	read_group(&set->groups[GROUP_EVENTS], -1, &all);
+	read_group(&set->groups[GROUP_EVERYWHERE], -1, &all);
+	return all.lost;
+}
+
+bool evset_account(const struct evset *set, uint16_t class, struct source_account *out)
+{
+	uint32_t n = read_group(&set->groups[GROUP_EVENTS], class, out);
+
+	return n + read_group(&set->groups[GROUP_EVERYWHERE], class, out);
+}
+
+static int any_fd(const struct group *g, uint16_t class)
+{
+	struct perf_evsel *evsel;
+	uint32_t i = 0;
+
+	perf_evlist__for_each_entry(g->list, evsel)
+	{
+		const struct event_request *ev = g->evsels[i++]->event;
+
+		if (ev && ev->class == class && g->nr_targets)
+			return *fd_at(evsel, 0);
+	}
+	return -1;
+}
+
+uint32_t evset_programs(const struct evset *set, uint16_t class, uint32_t *ids, uint32_t max)
+{
+	struct perf_event_query_bpf *query = calloc(1, sizeof(*query) + max * sizeof(*ids));
+	int fd = any_fd(&set->groups[GROUP_EVENTS], class);
+	uint32_t n = 0;
+
+	if (fd < 0)
+		fd = any_fd(&set->groups[GROUP_EVERYWHERE], class);
+	if (query) {
+		query->ids_len = max;
+		if (fd >= 0 && !ioctl(fd, PERF_EVENT_IOC_QUERY_BPF, query))
+			n = query->prog_cnt < max ? query->prog_cnt : max;
+		memcpy(ids, query->ids, n * sizeof(*ids));
+		free(query);
+	}
+	return n;
 }

@@ -11,6 +11,7 @@ struct decoder;
 struct error;
 struct evlist;
 struct evset;
+struct source_account;
 
 struct evset_ring {
 	void *base; /* the mapping, control page first */
@@ -54,3 +55,7 @@ void evset_pause(struct evset *set, bool paused);
 void evset_disable_class(struct evset *set, uint16_t class);
 /* Returns the number of lost records of events; 0 if the kernel does not count them. */
 uint64_t evset_lost(const struct evset *set);
+/* Adds what the kernel says about the events of a class. Returns false if it has none. */
+bool evset_account(const struct evset *set, uint16_t class, struct source_account *out);
+/* Writes the ids of BPF programs on the tracepoint of a class, up to max. Returns their number. */
+uint32_t evset_programs(const struct evset *set, uint16_t class, uint32_t *ids, uint32_t max);

@@ -303,6 +303,31 @@ static void live_read_counts(struct source *src, struct counts *out)
 	count_sums_take(live->sums, out);
 }
 
+static bool live_account(struct source *src, uint16_t class, struct source_account *out)
+{
+	struct live *live = (struct live *)src;
+	uint32_t at = 0;
+	bool is_known = false;
+
+	while (at < live->nr_requests && live->requests[at].class != class)
+		at++;
+	if (at == live->nr_requests || live->requests[at].counted ||
+	    live->requests[at].captured.rings || live->requests[at].is_output)
+		return false;
+	*out = live->closed[at];
+	for (uint32_t i = 0; i < live->nr_attached; i++)
+		is_known |= evset_account(live->attached[i]->evset, class, out);
+	out->is_exact = evlist_is_exact(live->evlist, &live->requests[at]);
+	return is_known;
+}
+
+static uint32_t live_programs(struct source *src, uint16_t class, uint32_t *ids, uint32_t max)
+{
+	struct live *live = (struct live *)src;
+
+	return live->nr_attached ? evset_programs(live->attached[0]->evset, class, ids, max) : 0;
+}
+
 static int live_decode(struct source *src, const struct slot *slot, struct event *ev)
 {
 	return bpf_decode(((struct live *)src)->outputs, slot, ev);
@@ -431,7 +456,8 @@ static int live_open(struct source *src, const struct source_target *target, str
 	live->watched = live->evlist->cpus;
 	live->merge = merge_new(live->evlist->has_clock);
 	live->sums = count_sums_new(live->evlist->nr_counted);
-	if (!live->merge || !live->sums)
+	live->closed = calloc(live->nr_requests + 1, sizeof(*live->closed));
+	if (!live->merge || !live->sums || !live->closed)
 		return error_set(err, -ENOMEM, "out of memory");
 	ret = live_attach_all(live, err);
 	if (!ret)
@@ -494,6 +520,7 @@ static void live_free(struct source *src)
 	for (uint32_t i = 0; i < live->nr_requests; i++)
 		event_request_clear(&live->requests[i]);
 	free(live->requests);
+	free(live->closed);
 	free(live->outputs);
 	formats_free(live->formats);
 	decoder_free(live->source.decoder);
@@ -518,6 +545,8 @@ static const struct source_ops live_ops = {
 	.now = live_now,
 	.hold = live_hold,
 	.read_counts = live_read_counts,
+	.account = live_account,
+	.programs = live_programs,
 	.next_cpu = live_next_cpu,
 	.decode = live_decode,
 	.decode_run = live_decode_run,

@@ -187,6 +187,8 @@ static void detach(struct live *live, uint32_t index)
 	struct attached *a = live->attached[index];
 
 	live->unreported += live_unreported(live, a->evset);
+	for (uint32_t i = 0; i < live->nr_requests; i++)
+		evset_account(a->evset, live->requests[i].class, &live->closed[i]);
 	for (uint32_t i = merge_nr_rings(live->merge); i-- > 0;)
 		if (live->origins[i].evset == a->evset)
 			remove_ring(live, i);

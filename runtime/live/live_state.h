@@ -85,7 +85,8 @@ struct live {
 	struct cpus came_online; /* not yet returned by next_cpu() */
 	struct gap *gaps;
 	uint32_t nr_gaps;
-	uint64_t unreported; /* losses of closed rings that no record reported */
+	uint64_t unreported;	       /* losses of closed rings that no record reported */
+	struct source_account *closed; /* by request: of CPUs that went offline */
 	struct loss final_loss, bpf_loss;
 	bool has_early; /* a record that woke us was still too young to be delivered */
 	int64_t nap;	/* ns between checks of rings with level-triggered descriptors */

@@ -81,11 +81,6 @@ void join_replace_local(struct source *join, struct source *source)
 	local(join_of(join))->source = source;
 }
 
-uint32_t join_members(const struct source *join)
-{
-	return ((const struct join *)join)->nr_members;
-}
-
 struct source *join_member(const struct source *join, uint32_t index)
 {
 	return ((const struct join *)join)->members[index]->source;

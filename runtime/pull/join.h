@@ -22,7 +22,5 @@ struct source *join_new(struct source *local);
 int join_add(struct source *join, struct source *remote, struct error *err);
 /* Replaces the source of this machine by one that wraps it. */
 void join_replace_local(struct source *join, struct source *source);
-/* Returns the number of members with member 0. */
-uint32_t join_members(const struct source *join);
 struct source *join_member(const struct source *join, uint32_t index);
 void join_set_slack(struct source *join, uint64_t ns);

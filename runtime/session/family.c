@@ -5,6 +5,8 @@
 #include "os/threads.h"
 
 struct family {
+	uint64_t childless_at;	  /* no member was left then; 0: some are */
+	bool has_grown;		  /* since then */
 	uint8_t member[PIDS_MAX]; /* by tid; most pages are never written */
 };
 
@@ -30,8 +32,10 @@ void family_free(struct family *f)
 
 void family_fork(struct family *f, int32_t parent, int32_t tid)
 {
-	if (is_tid(parent) && is_tid(tid))
-		f->member[tid] = f->member[parent];
+	if (!is_tid(parent) || !is_tid(tid))
+		return;
+	f->member[tid] = f->member[parent];
+	f->has_grown |= f->member[tid];
 }
 
 void family_exit(struct family *f, int32_t tid)
@@ -40,7 +44,7 @@ void family_exit(struct family *f, int32_t tid)
 		f->member[tid] = 0;
 }
 
-bool family_ended(const struct family *f)
+static bool have_all_ended(const struct family *f)
 {
 	const uint8_t *at = f->member, *end = at + PIDS_MAX;
 
@@ -54,4 +58,18 @@ bool family_ended(const struct family *f)
 			return false;
 	}
 	return true;
+}
+
+bool family_died_out(struct family *f, uint64_t now, uint64_t read_until)
+{
+	if (!have_all_ended(f)) {
+		f->childless_at = 0;
+		return false;
+	}
+	/* A member that was not known then may have had children before it ended. */
+	if (!f->childless_at || f->has_grown) {
+		f->childless_at = now;
+		f->has_grown = false;
+	}
+	return read_until >= f->childless_at;
 }

@@ -219,6 +219,7 @@ static int complete_records(struct session *s, struct machine *m, const struct s
 		ev[delivered++] = ev[i];
 		s->stats.to = ev[i].time;
 		s->stats.events++;
+		s->tallies[ev[i].class].read++;
 	}
 	return delivered;
 }
@@ -253,6 +254,12 @@ static int complete_others(struct session *s, struct machine *m, const struct sl
 	}
 	if (ev->class < EVENT_FIRST || is_record(s, slot))
 		return complete_records(s, m, slot, ev, n);
+	for (int i = 0; i < n; i++) {
+		struct tally *t = &s->tallies[ev[i].class];
+
+		t->read += slot->time >= first_time(s, m);
+		t->early += slot->time < first_time(s, m);
+	}
 	if (slot->time < first_time(s, m))
 		return 0;
 	for (int i = 0; ev->pid < 0 && ev->tid > 0 && i < n; i++)
@@ -293,6 +300,8 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		if (got) {
 			if (m->vcpus)
 				vcpus_apply(m->vcpus, &s->batch[n], got);
+			for (int i = n; own && i < n + got; i++)
+				s->tallies[s->batch[i].class].read++;
 			n += got;
 			s->next_slot += got;
 			s->stats.events += got;
@@ -364,16 +373,10 @@ static void wait_for_more(struct session *s)
 		end_with_threads(s);
 }
 
-/* Whether the family has ended. The records of its last forks may not have been read yet, so the
- * answer counts only once all records up to its time have been. */
+/* Whether the family has ended, as of the records that have been decoded. */
 static bool has_died_out(struct session *s, uint64_t now)
 {
-	if (!family_ended(s->family))
-		s->childless_at = 0;
-	else if (!s->childless_at)
-		s->childless_at = now;
-	return s->childless_at && s->source->horizon >= s->childless_at &&
-	       s->next_slot == s->nr_slots;
+	return s->next_slot == s->nr_slots && family_died_out(s->family, now, s->source->horizon);
 }
 
 /* Ends the run when its threads have ended, if there are no rings of these threads to report it:

@@ -85,6 +85,20 @@ struct session_stats {
 	int32_t workload_status; /* as in wait(2); 0 while it runs, or without a workload */
 };
 
+/* The samples of one event. */
+struct session_account {
+	uint64_t read;		   /* delivered */
+	uint64_t early;		   /* before all rings were enabled: not delivered */
+	uint64_t rest;		   /* still in the rings, see session_count_rest() */
+	uint64_t fired, lost;	   /* counted by the kernel behind its filter; of these lost */
+	uint64_t enabled, running; /* ns: if it needs a counter of the hardware; otherwise 0 */
+	bool has_kernel;	   /* the kernel's figures are known */
+	uint32_t counters;	   /* of the kernel */
+	/* Once the session has stopped and the rest is counted, fired = lost + early + read + rest,
+	 * and at most one more for each counter. Before that, fired may be more. */
+	bool is_exact;
+};
+
 /* The time base of events, on the source's clock and as wall time (wall_sec is NAN if a recording
  * does not contain it). Valid from the first batch with events. */
 struct session_clock {
@@ -210,6 +224,14 @@ uint32_t session_stack(struct session *s, const struct event *ev);
 /* Reads the memory used by stacks; false without stacks. */
 bool session_read_resolve_stats(const struct session *s, struct resolve_stats *out);
 void session_read_stats(const struct session *s, struct session_stats *out);
+/* Reads what is known of the samples of a class, with a read(2) for each CPU or thread. */
+void session_read_account(struct session *s, uint16_t class, struct session_account *out);
+/* Writes the ids of the BPF programs that are attached to the tracepoint of a class as perf's
+ * events are, up to max, and returns their number. One that returns 0 hides the event from perf. */
+uint32_t session_programs(struct session *s, uint16_t class, uint32_t *ids, uint32_t max);
+/* Counts what is left in the rings, for a run that has ended before. session_next() is not called
+ * after this. Returns false if that cannot be known. */
+bool session_count_rest(struct session *s);
 void session_read_clock(const struct session *s, struct session_clock *out);
 /* Takes over the wall time of another session on the same clock: each reads it a little
  * differently. */

@@ -19,6 +19,13 @@ struct machine {
 	uint64_t lost, summed_losses; /* sums of its LOST and LOST_SAMPLES records so far */
 };
 
+/* The samples of a class so far, besides those that the decoder has counted. */
+struct tally {
+	uint64_t read;
+	uint64_t early; /* dropped: not all rings were enabled yet */
+	uint64_t rest;	/* not delivered because the run ended before */
+};
+
 struct session {
 	struct source *source;
 	struct machine *machines; /* by member; one without a join */
@@ -40,11 +47,10 @@ struct session {
 	struct records *records; /* NULL: no events are records */
 	uint32_t nr_sampled;	 /* sampled events; the others are only counted */
 	uint32_t nr_tracepoints;
-	uint32_t wanted;       /* bit set of side-band classes to deliver */
-	bool threads_ended;    /* all threads of the workload have ended, but not yet its process */
-	bool is_target;	       /* the workload is the target */
-	bool follows;	       /* the workload's children are waited for, too */
-	uint64_t childless_at; /* no member of the family was left then; 0: some are */
+	uint32_t wanted;    /* bit set of side-band classes to deliver */
+	bool threads_ended; /* all threads of the workload have ended, but not yet its process */
+	bool is_target;	    /* the workload is the target */
+	bool follows;	    /* the workload's children are waited for, too */
 	bool stopped, ended, interrupted, per_thread, has_base;
 	uint64_t base;	     /* source clock, ns */
 	uint64_t first_time; /* earlier samples are dropped: not all rings were enabled then */
@@ -63,6 +69,7 @@ struct session {
 	struct session_stats stats;
 	struct event batch[BATCH_MAX];
 	int nr_batch; /* that were handed out */
+	struct tally tallies[EVENT_CLASSES];
 };
 
 /* The machine that an event is of. */

@@ -251,11 +251,12 @@ static const struct row *get_row(struct cfi *c, uint64_t addr)
 }
 
 struct evaluation {
-	const struct cfi_frame *frame;
+	struct cfi_frame *frame;
 	const struct cfi_memory *memory;
 	uint64_t cfa, stack[MAX_STACK];
 	int depth;
 	bool is_value; /* the result is the value itself, not its address */
+	int number;    /* of the register that is looked for; CFI_PC: the CFA */
 };
 
 static bool push(struct evaluation *e, uint64_t value)
@@ -268,6 +269,8 @@ static bool push(struct evaluation *e, uint64_t value)
 
 static bool push_register(struct evaluation *e, uint64_t number, uint64_t offset)
 {
+	if (number < CFI_REGISTERS)
+		e->frame->used |= 1u << number;
 	return number < CFI_REGISTERS && e->frame->known >> number & 1 &&
 	       push(e, e->frame->reg[number] + offset);
 }
@@ -361,7 +364,7 @@ static bool apply(struct evaluation *e, const Dwarf_Op *op)
 		*top += op->number;
 		return true;
 	case DW_OP_deref:
-		return e->memory->read(e->memory, *top, top);
+		return e->memory->read(e->memory, *top, e->number, top);
 	case DW_OP_dup:
 		return push(e, *top);
 	case DW_OP_drop:
@@ -396,6 +399,7 @@ static bool find_cfa(const struct row *row, struct evaluation *e)
 
 	if (row->cfa_register == CFI_REGISTERS)
 		return dwarf_frame_cfa(row->frame, &ops, &n) == 0 && evaluate(e, ops, n, &e->cfa);
+	e->frame->used |= 1u << row->cfa_register;
 	e->cfa = e->frame->reg[row->cfa_register] + (uint64_t)row->cfa_offset;
 	return e->frame->known >> row->cfa_register & 1;
 }
@@ -407,7 +411,8 @@ static bool evaluate_register(const struct row *row, int number, struct evaluati
 	size_t n;
 
 	return dwarf_frame_register(row->frame, number, simple, &ops, &n) == 0 &&
-	       evaluate(e, ops, n, out) && (e->is_value || e->memory->read(e->memory, *out, out));
+	       evaluate(e, ops, n, out) &&
+	       (e->is_value || e->memory->read(e->memory, *out, e->number, out));
 }
 
 /* Gets the caller's value of a register. Returns false if it is lost. */
@@ -417,7 +422,7 @@ static bool find_register(const struct row *row, int number, struct evaluation *
 
 	switch (row->rule[number]) {
 	case AT_CFA:
-		return e->memory->read(e->memory, at, out);
+		return e->memory->read(e->memory, at, e->number, out);
 	case IS_CFA:
 		*out = at;
 		return true;
@@ -425,6 +430,7 @@ static bool find_register(const struct row *row, int number, struct evaluation *
 		*out = e->frame->reg[number];
 		return e->frame->known >> number & 1;
 	case REGISTER:
+		e->frame->used |= 1u << row->offset[number];
 		*out = e->frame->reg[row->offset[number]];
 		return e->frame->known >> row->offset[number] & 1;
 	case EXPRESSION:
@@ -437,7 +443,7 @@ static bool find_register(const struct row *row, int number, struct evaluation *
 enum cfi_result cfi_step(struct cfi *c, uint64_t offset, struct cfi_frame *frame,
 			 const struct cfi_memory *memory, bool *is_signal)
 {
-	struct evaluation e = {.frame = frame, .memory = memory};
+	struct evaluation e = {.frame = frame, .memory = memory, .number = CFI_PC};
 	struct cfi_frame caller = {0};
 	const struct row *row;
 	uint64_t addr = 0;
@@ -452,15 +458,29 @@ enum cfi_result cfi_step(struct cfi *c, uint64_t offset, struct cfi_frame *frame
 		return CFI_OUTERMOST;
 	if (!find_cfa(row, &e))
 		return CFI_UNREADABLE;
-	for (int i = 0; i < CFI_REGISTERS; i++)
+	for (int i = 0; i < CFI_REGISTERS; i++) {
+		e.number = i == row->return_register ? CFI_PC : i;
 		if (find_register(row, i, &e, &caller.reg[i]))
 			caller.known |= 1u << i;
+	}
 	if (row->return_register != CFI_PC) {
 		caller.reg[CFI_PC] = caller.reg[row->return_register];
 		caller.known |= (caller.known >> row->return_register & 1) << CFI_PC;
 	}
 	if (!(caller.known >> CFI_PC & 1))
 		return CFI_UNREADABLE;
+	caller.used = frame->used | (row->rule[CFI_BP] == SAME ? 0 : CFI_RESTORED_BP);
 	*frame = caller;
 	return CFI_CALLER;
+}
+
+bool cfi_has_pointer(struct cfi *c, uint64_t offset)
+{
+	const struct row *row;
+	uint64_t addr = 0;
+
+	if (!find_address(c, offset, &addr))
+		return false;
+	row = get_row(c, addr);
+	return row->known && row->cfa_register == CFI_BP && row->cfa_offset == 16;
 }

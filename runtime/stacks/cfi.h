@@ -12,14 +12,18 @@ struct cfi;
 
 enum { CFI_REGISTERS = 17, CFI_BP = 6, CFI_SP = 7, CFI_PC = 16 }; /* DWARF's numbers */
 
+#define CFI_RESTORED_BP (1u << 31) /* in used: the frame pointer is not that of the first frame */
+
 struct cfi_frame {
 	uint64_t reg[CFI_REGISTERS];
 	uint32_t known; /* bit set */
+	uint32_t used;	/* bit set: on which registers the frames up to here depend */
 };
 
-/* Reads a word of the stack. Returns false if it is not there. */
+/* Reads a word of the stack, the saved value of a register or another one that the frames depend
+ * on. Returns false if it is not there. */
 struct cfi_memory {
-	bool (*read)(const struct cfi_memory *m, uint64_t addr, uint64_t *word);
+	bool (*read)(const struct cfi_memory *m, uint64_t addr, int number, uint64_t *word);
 };
 
 enum cfi_result {
@@ -39,3 +43,5 @@ uint64_t cfi_bytes(const struct cfi *c);
  * made by the kernel for a signal, so its caller was interrupted and did not call. */
 enum cfi_result cfi_step(struct cfi *c, uint64_t offset, struct cfi_frame *frame,
 			 const struct cfi_memory *memory, bool *is_signal);
+/* Returns whether the function with this byte has set up a frame pointer there. */
+bool cfi_has_pointer(struct cfi *c, uint64_t offset);

@@ -114,6 +114,8 @@ void resolve_record(struct resolve *r, const struct perf_event_header *rec, cons
 		ksymbols_record(r->ksymbols, ev->raw, ev->raw_size);
 	else
 		maps_record(r->maps, rec->type, rec->misc, ev->raw, ev->raw_size, ev->time);
+	if (r->unwind && ev->class == EVENT_MMAP)
+		unwind_maps_changed(r->unwind, ev);
 }
 
 void resolve_unwind(struct resolve *r, const struct decoder *d, const struct perf_event_header *rec,
@@ -190,6 +192,7 @@ void resolve_read_stats(const struct resolve *r, struct resolve_stats *out)
 		.unwound = unwind.stacks,
 		.cut = unwind.cut,
 		.lost = unwind.lost,
+		.gaps = unwind.gaps,
 		.unwind_bytes = unwind.bytes,
 		.kernel_hidden = addresses_hidden(r->kernel),
 	};

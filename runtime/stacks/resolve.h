@@ -27,6 +27,7 @@ struct resolve_stats {
 	uint64_t unwound;   /* stacks whose user half was unwound from a copy of its memory */
 	uint64_t cut;	    /* of these: the copy ended before the stack */
 	uint64_t lost; /* of these: a frame led to something that is not code, or has no table */
+	uint64_t gaps; /* of these: the kernel's chain continued it, but may lack callers */
 	uint64_t unwind_bytes;
 	uint8_t kernel_hidden; /* kernel symbols were looked up, but their addresses are hidden */
 };

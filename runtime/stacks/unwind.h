@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Unwinds the user half of a stack from the registers and the copy of the stack's memory that came
- * with an event, for programs without frame pointers. The result is a callchain like the kernel's.
- * x86-64, 64-bit programs.
+ * with an event, for code without frame pointers. If the event also has the kernel's chain of user
+ * frames, that continues the stack where the copy ends. The result is a callchain like the
+ * kernel's. x86-64, 64-bit programs.
  */
 #pragma once
 #include <stdbool.h>
@@ -18,6 +19,7 @@ struct unwind_stats {
 	uint64_t stacks; /* unwound so far */
 	uint64_t cut;	 /* the copy ended before the stack */
 	uint64_t lost;	 /* an address has no table, or is not in code */
+	uint64_t gaps;	 /* the kernel's chain continued it, but may lack callers */
 	uint64_t bytes;	 /* of tables */
 };
 
@@ -35,5 +37,7 @@ bool unwind_is_for(const struct perf_event_attr *attr);
 void unwind_event(struct unwind *u, const struct perf_event_attr *attr, const uint64_t *sample,
 		  uint32_t size, struct event *ev);
 void unwind_forget_chains(struct unwind *u);
+/* A process has mapped something, which the maps know already. */
+void unwind_maps_changed(struct unwind *u, const struct event *ev);
 
 void unwind_read_stats(const struct unwind *u, struct unwind_stats *out);

@@ -6,8 +6,9 @@ return {
   summary = 'Check scripts without running them',
   description = [[
 Finds mistakes in the syntax, undeclared globals and options, also in branches
-that may never run, and a wrong table or wrong declarations of options. Nothing
-is traced, and root is not needed.
+that may never run, and a wrong table or wrong declarations of options. Warns of
+sums that are keys and may exceed 2^53, from where numbers are not exact.
+Nothing is traced, and root is not needed.
 
 Handlers and the fields that they read depend on the events of this kernel: a
 dry run of the script checks them, too.]],
@@ -25,6 +26,7 @@ dry run of the script checks them, too.]],
     local wrong = 0
     for _, file in ipairs(opt.file) do
       local problem = check_script.problem(file)
+      for _, line in ipairs(check_script.warnings(file)) do out:write(line .. '\n') end
       out:write(problem and problem .. '\n' or file .. ': ok\n')
       wrong = wrong + (problem and 1 or 0)
     end

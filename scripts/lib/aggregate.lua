@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Counts, sums, histograms and quantiles by key. Adding to them allocates no memory, and they print themselves.
+--- Counts, sums, averages, histograms, quantiles and more by key. Adding to them allocates no memory, and they print
+--- themselves.
 ---
 ---   local waits = aggregate.new('quantiles', { 'comm' })
 ---   waits:add(ns, ev.comm)
@@ -23,18 +24,51 @@ local LABEL = '%-16s %8d ' -- of a bucket: its bounds and count
 local MIN_BAR, PAST, DRAWN = 16, 240, 64 -- of a picture: bar, earlier intervals, histograms
 local OTHER = '(other)' -- the entry of all keys beyond max_keys
 
---- add: source of the statement that adds v to the value of id i; values: number of arguments before the keys.
---- A histogram takes about 4 KiB, hence the lower limit.
+local function add(a, b) return a + b end
+
+local function add_average(a, b) return { count = a.count + b.count, total = a.total + b.total } end
+
+local function merge_hists(a, b)
+  local sum = hist.new()
+  sum:merge(a)
+  sum:merge(b)
+  return sum
+end
+
+local function merge_linear(a, b)
+  local sum = {}
+  for _, counts in ipairs { a, b } do
+    for i, n in pairs(counts) do sum[i] = (sum[i] or 0) + n end
+  end
+  return sum
+end
+
+--- Returns the source of keeping the least or greatest value, beside the number of values.
+local function extreme(op)
+  return ([[local at, n = 2 * i, tonumber(v)
+    if values[at] == 0 or n %s values[at + 1] then values[at + 1] = n end  values[at] = values[at] + 1]]):format(op)
+end
+
+--- add: source of the statement that adds v to the value of id i; values: number of arguments before the keys; width:
+--- numbers by id; merge: makes two values one. A histogram takes about 4 KiB, hence the lower limit. The bucket of a
+--- linear histogram is a part of its key.
 local KINDS = {
-  count = { max_keys = 65536, add = 'values[i] = values[i] + 1', values = 0 },
-  sum = { max_keys = 65536, add = 'values[i] = values[i] + tonumber(v)', values = 1 },
-  hist = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true },
-  quantiles = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true },
+  count = { max_keys = 65536, add = 'values[i] = values[i] + 1', values = 0, merge = add },
+  sum = { max_keys = 65536, add = 'values[i] = values[i] + tonumber(v)', values = 1, merge = add },
+  avg = { max_keys = 65536, values = 1, width = 2, merge = add_average, add = [[local at = 2 * i
+    values[at], values[at + 1] = values[at] + 1, values[at + 1] + tonumber(v)]] },
+  min = { max_keys = 65536, values = 1, width = 2, merge = math.min, add = extreme '<' },
+  max = { max_keys = 65536, values = 1, width = 2, merge = math.max, add = extreme '>' },
+  hist = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true, buckets = true, merge = merge_hists },
+  lhist = { max_keys = 65536, add = 'values[i] = values[i] + 1', values = 1, linear = true, buckets = true,
+    merge = merge_linear },
+  quantiles = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true, merge = merge_hists },
+  stats = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true, merge = merge_hists },
 }
 
 --- An aggregation of one kind.
 ---@class Aggregate
----@field add fun(self: Aggregate, ...) takes the keys; sums, histograms and quantiles take the value before them
+---@field add fun(self: Aggregate, ...) takes the keys; all but counts take the value before them
 ---@field call fun(...) add() without self
 local Aggregate = {}
 Aggregate.__index = Aggregate
@@ -47,13 +81,17 @@ local function add_source(kind, parts)
   if kind.values == 1 then table.insert(names, 1, 'v') end
   local args = table.concat(names, ', ')
   table.insert(names, 1, '_')
-  local numeric = kind.values == 1 and "if type(v) ~= 'number' and type(v) ~= 'cdata' then refuse(v) end  " or ''
-  local body = ('if extra ~= nil then surplus() end  %slocal i = id(%s)  %s'):format(numeric, key, kind.add)
+  local bucket = kind.linear and [[local n = tonumber(v)
+    local bucket = n < low and -1 or n >= high and last or floor((n - low) / step)  ]] or ''
+  if kind.linear then key = key == '' and 'bucket' or key .. ', bucket' end
+  local numeric = kind.values == 1 and "if type(v) ~= 'number' and not is_wide(v) then refuse(v) end  " or ''
+  local body = ('if extra ~= nil then surplus() end  %s%slocal i = id(%s)  %s'):format(numeric, bucket, key, kind.add)
   -- A forgotten argument would be the last key. One-liners (call) have as many keys as they have arguments.
   local complete = parts > 0 and ('if k%d == nil then missing() end  '):format(parts) or ''
   args = args == '' and 'extra' or args .. ', extra'
   return ([[
-local id, values, refuse, surplus, missing = ...
+local id, values, refuse, surplus, missing, is_wide, low, high, step, last = ...
+local floor = math.floor
 return function(%s, extra) %s%s end, function(%s) %s end]]):format(table.concat(names, ', '), complete, body, args,
     body)
 end
@@ -61,33 +99,44 @@ end
 --- Returns the columns after the keys. add_rows() fills the fields of these names.
 local function value_columns(kind, value)
   if kind == 'count' or kind == 'sum' then return { { name = value or kind, metric = 'counter' } } end
-  if kind == 'hist' then
+  if kind == 'min' or kind == 'max' then return { { name = value or kind } } end
+  if kind == 'avg' then
+    return { { name = 'count', width = 8, metric = 'counter' }, { name = 'total', width = 14, metric = 'counter' },
+      { name = value or 'avg', width = 10 } }
+  end
+  if KINDS[kind].buckets then
     return { { name = 'low', metric = 'none' }, { name = 'high', metric = 'none' }, { name = 'count', metric = 'none' },
       { name = value or 'value', metric = 'histogram' } }
   end
+  local is_stats = kind == 'stats'
   return {
     { name = 'count', width = 8, metric = 'counter', of_histogram = true },
     { name = 'total', width = 14, metric = 'counter', of_histogram = true },
     { name = value or 'value', metric = 'histogram' },
     { name = 'min', width = 10 },
-    { name = 'p50', width = 10 },
-    { name = 'p95', width = 10 },
-    { name = 'p99', width = 10 },
+    { name = 'p50', width = 10, show = not is_stats },
+    { name = 'p95', width = 10, show = not is_stats },
+    { name = 'p99', width = 10, show = not is_stats },
     { name = 'max', width = 10 },
+    { name = 'avg', width = 12, format = '%.3f', data_only = not is_stats },
+    { name = 'stddev', width = 12, format = '%.3f', data_only = not is_stats },
+    { name = 'variance', width = 16, format = '%.3f', data_only = not is_stats },
   }
 end
 
 --- Creates an aggregation. Keys beyond `max_keys` share one entry, '(other)'.
----@param kind 'count'|'sum'|'hist'|'quantiles'
+---@param kind 'count'|'sum'|'avg'|'min'|'max'|'hist'|'lhist'|'quantiles'|'stats'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
---- session?: Session } name: name of the table in JSON and CSV; value: name of the column of the count or sum;
---- max_keys: default 65536, for histograms and quantiles 4096; stacks: the keys that are `ev._stack`: they are printed
---- as stacks, and those of the same functions are one entry; session: required for stacks
+--- session?: Session, low?: number, high?: number, step?: number } name: name of the table in JSON and CSV; value: name
+--- of the column of the count or sum; max_keys: default 65536, 4096 with quantiles; stacks: the keys that are
+--- `ev._stack`: they are printed as stacks, and those of the same functions are one entry; session: required for
+--- stacks; low, high, step: required for lhist: its buckets are those below low, [low, low + step), ..., and from high
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
-  check.settings(settings, { 'name', 'value', 'max_keys', 'stacks', 'session' }, 'aggregate.new')
+  check.settings(settings, { 'name', 'value', 'max_keys', 'stacks', 'session', 'low', 'high', 'step' },
+    'aggregate.new')
   local how = KINDS[kind]
   if not how then
     error(("aggregate.new: there is no kind '%s'; it is one of %s"):format(tostring(kind),
@@ -106,13 +155,18 @@ function aggregate.new(kind, keys, settings)
     columns[#columns + 1] = column
   end
   local max_keys = settings.max_keys or how.max_keys
-  local values = (how.hists and hist.set or array.new)(max_keys + 1)
+  local values = how.hists and hist.set(max_keys + 1) or array.new((max_keys + 1) * (how.width or 1))
+  local low, high, step = settings.low, settings.high, settings.step
+  if how.linear and not (tonumber(low) and tonumber(high) and tonumber(step) and step > 0 and high > low) then
+    error('lhist takes three numbers: where its buckets begin, where they end, and their width', 2)
+  end
   local self = setmetatable({
     _kind = kind,
     _hists = how.hists,
     _names = keys,
     _values = values, -- by id
-    _keys = intern.new(#keys, max_keys),
+    _keys = intern.new(#keys + (how.linear and 1 or 0), max_keys),
+    _low = low, _high = high, _step = step, _last = how.linear and math.ceil((high - low) / step) or nil,
     _spec = tables.new(settings.name or kind, columns),
     _value = columns[#keys + 1].name,
     _histogram = settings.value or 'value', -- field of the rows
@@ -120,7 +174,9 @@ function aggregate.new(kind, keys, settings)
     _session = settings.session,
     _past = {}, -- histograms of earlier reports, by title, for pictures
   }, Aggregate)
-  local function refuse(v) error(('%s takes numbers, not a %s'):format(kind, type(v)), 3) end
+  local function refuse(v)
+    error(('%s takes numbers, not %s'):format(kind, type(v) == 'cdata' and 'an array' or 'a ' .. type(v)), 3)
+  end
   local function arguments()
     local names = table.concat(keys, ', ')
     return how.values == 1 and 'value' .. (#keys > 0 and ', ' or '') .. names or names
@@ -130,7 +186,7 @@ function aggregate.new(kind, keys, settings)
     error(("%s takes (%s): the key '%s' is missing or nil"):format(kind, arguments(), keys[#keys]), 3)
   end
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
-    missing)
+    missing, check.is_wide, low, high, step, self._last)
   self._add = self.add
   countable.add_function(self.call, self)
   return self
@@ -144,28 +200,44 @@ end
 ---@return fun(ev: Ev) handler
 function Aggregate:count(session, event, settings)
   self._tally = self._tally or session.tally { keys = self._keys }
-  local into = { into = self._values, width = 1, at = 0, value = settings.value }
+  local width = KINDS[self._kind].width or 1
+  local into = { into = self._values, width = width, at = width - 1, value = settings.value }
   return self._tally:add(event, {
     key = settings.key, filter = settings.filter, handler = settings.handler, within = settings.within,
-    sums = not self._hists and { into } or nil,
+    sums = not self._hists and { into, width > 1 and { into = self._values, width = width, at = 0 } or nil } or nil,
     hist = self._hists and into or nil,
   })
+end
+
+--- Returns the C expression of the bucket of a value; nil if Lua must compute it.
+local function bucket_of(self, term)
+  local low, high, step = self._low, self._high, self._step
+  if low % 1 ~= 0 or high % 1 ~= 0 or step % 1 ~= 0 or term.type == 'u64' and low < 0 then return end
+  local value = term.type == 'u64' and term.value or '(s64)' .. term.value
+  return ('(%s < %.0f ? -1 : %s >= %.0f ? %d : (%s - %.0f) / %.0f)'):format(value, low, value, high, self._last, value,
+    low, step):gsub('%- %-', '+ ')
 end
 
 countable.add(Aggregate, {
   is_own = function(self) return self.add == self._add end,
   count = function(self, session, event, terms, settings)
-    local values, key = KINDS[self._kind].values, {}
+    local how, key = KINDS[self._kind], {}
+    local values = how.values
     if #terms ~= values + #self._names then return nil, 'it has the wrong number of arguments' end
     if values > 0 and not terms[1].value then return nil, 'it adds what is not a number' end
     if values > 0 and not terms[1].key and not self._hists then return nil, 'it adds up fractions' end
+    if how.merge == math.min or how.merge == math.max then return nil, 'it keeps the least or greatest value' end
     for i = values + 1, #terms do
       if not terms[i].key then return nil, 'a key may be a fraction' end
       key[i - values] = terms[i].key
     end
+    if how.linear then
+      key[#key + 1] = bucket_of(self, terms[1])
+      if #key == #self._names then return nil, 'only Lua can compute its buckets' end
+    end
     self:count(session, event, {
-      key = key, value = values > 0 and terms[1].value or nil, filter = settings.filter, handler = settings.handler,
-      within = settings.within,
+      key = key, value = values > 0 and not how.linear and terms[1].value or nil, filter = settings.filter,
+      handler = settings.handler, within = settings.within,
     })
     return function() end
   end,
@@ -176,24 +248,28 @@ function Aggregate:clear()
   if self._hists then
     self._values:clear()
   else
-    for id = 0, self._keys:count() - 1 do self._values[id] = 0 end
-    self._values[self._keys.max] = 0
+    local width = KINDS[self._kind].width or 1
+    for i = 0, self._keys:count() * width - 1 do self._values[i] = 0 end
+    for i = 0, width - 1 do self._values[self._keys.max * width + i] = 0 end
   end
   self._keys:clear()
 end
 
---- Returns the number or histogram of an id.
+--- Returns the value of an id: a number, an average, or a histogram.
 local function value_of(self, id)
   if self._hists then return self._values:get(id) end
-  return self._values[id]
+  if self._kind == 'avg' then return { count = self._values[2 * id], total = self._values[2 * id + 1] } end
+  return self._values[KINDS[self._kind].width == 2 and 2 * id + 1 or id]
 end
 
---- Returns the value that entries are sorted by.
-local function weight(self, id)
-  local value = value_of(self, id)
+--- Returns what entries of a value are sorted by.
+local function weight_of(self, value)
   if self._hists then return value:stats().count end
+  if type(value) == 'table' then value = value.total / value.count end
   return value == value and value or -math.huge
 end
+
+local function weight(self, id) return weight_of(self, value_of(self, id)) end
 
 --- Returns the weight of the limit-th entry, below which entries are skipped. With 65536 keys this takes a tenth of
 --- the time of sorting all entries.
@@ -205,18 +281,42 @@ local function min_weight(self, n, limit)
   return weights[n - limit + 1]
 end
 
-local function by_weight_then_key(a, b)
-  if a.weight ~= b.weight then return a.weight > b.weight end
-  for i = 1, #a.key do
+--- Returns whether the key of an entry is before that of another, by its parts from the first to the last.
+local function by_key(a, b, first)
+  for i = first or 1, #a.key do
     local x, y = a.key[i], b.key[i]
     if x ~= y then
       local x_text, y_text = type(x) == 'string', type(y) == 'string'
       if x_text ~= y_text then return y_text end -- numbers before strings
-      if not x_text then x, y = tonumber(x), tonumber(y) end -- signed and unsigned do not compare
+      -- Signed and unsigned do not compare; those that are the same double have the same sign.
+      if not x_text and tonumber(x) ~= tonumber(y) then x, y = tonumber(x), tonumber(y) end
       if x ~= y then return x < y end
     end
   end
   return false
+end
+
+local function by_weight_then_key(a, b)
+  if a.weight ~= b.weight then return a.weight > b.weight end
+  return by_key(a, b)
+end
+
+--- Makes the entries of the buckets of linear histograms one by their other keys.
+local function join_buckets(list)
+  local found, joined = {}, {}
+  for _, entry in ipairs(list) do
+    local bucket = table.remove(entry.key)
+    local parts = {}
+    for i, part in ipairs(entry.key) do parts[i] = type(part) .. tostring(part) end
+    local key = table.concat(parts, '\1')
+    local same = found[key]
+    if not same then
+      same = { key = entry.key, weight = 0, value = {} }
+      found[key], joined[#joined + 1] = same, same
+    end
+    same.value[bucket], same.weight = entry.value, same.weight + entry.value
+  end
+  return joined
 end
 
 --- Makes entries whose stacks are the same functions one, with the stack of the heaviest. Where in a function the
@@ -238,53 +338,121 @@ local function fold(self, list)
     if not same then
       found[key] = entry
       folded[#folded + 1] = entry
-    elseif not self._hists then
-      same.value = same.value + entry.value
-      same.weight = same.value == same.value and same.value or -math.huge
     else
-      if not same.sum then
-        same.sum = hist.new()
-        same.sum:merge(same.value)
-        same.value = same.sum
-      end
-      same.sum:merge(entry.value)
-      same.weight = same.weight + entry.weight
+      same.value = KINDS[self._kind].merge(same.value, entry.value)
+      same.weight = self._kind == 'lhist' and same.weight + entry.weight or weight_of(self, same.value)
     end
   end
-  table.sort(folded, by_weight_then_key)
   return folded
 end
 
---- Returns the heaviest entries, heaviest first: { key = {...}, weight, value }. '(other)' is the last.
-local function entries(self, limit)
-  local n, list = self._keys:count(), {}
+--- Returns the number in a column of an entry's value.
+local function column_of(self, value, name)
+  if self._kind == 'avg' then return value[name] or value.total / value.count end
+  local has_buckets = KINDS[self._kind].buckets
+  if has_buckets or not self._hists then return has_buckets and weight_of(self, value) or value end
+  local stats, percent = value:stats(), name:match '^p(%d+)$'
+  if percent then return value:quantile(percent / 100) end
+  return name == 'total' and stats.sum or stats[name] or value
+end
+
+--- Returns a function that says which of two entries is the first.
+local function order(self, sort)
+  if not sort or sort == 'value' then return by_weight_then_key end
+  if sort == 'key' then return by_key end
+  for i, name in ipairs(self._names) do
+    if name == sort then return function(a, b) return by_key(a, b, i) end end
+  end
+  return function(a, b)
+    local x, y = column_of(self, a.value, sort), column_of(self, b.value, sort)
+    if x ~= y then return tonumber(x) > tonumber(y) end
+    return by_key(a, b)
+  end
+end
+
+--- Returns the first entries, heaviest first or in the wanted order: { key = {...}, weight, value }. '(other)' is the
+--- last.
+local function entries(self, limit, sort)
+  local n, list, linear = self._keys:count(), {}, KINDS[self._kind].linear
   local has_stacks = next(self._stacks) ~= nil
-  local min = has_stacks and -math.huge or min_weight(self, n, limit)
+  local min = (has_stacks or linear or sort) and -math.huge or min_weight(self, n, limit)
   for id = 0, n - 1 do
     local w = weight(self, id)
     if w >= min then
       local key = {}
-      for part = 1, #self._names do key[part] = self._keys:part(id, part) end
+      for part = 1, #self._names + (linear and 1 or 0) do key[part] = self._keys:part(id, part) end
       list[#list + 1] = { key = key, weight = w, value = value_of(self, id) }
     end
   end
-  table.sort(list, by_weight_then_key)
-  if has_stacks then list = fold(self, list) end
+  if linear then list = join_buckets(list) end
+  if has_stacks then
+    table.sort(list, by_weight_then_key)
+    list = fold(self, list)
+  end
+  table.sort(list, order(self, sort))
   for i = #list, limit + 1, -1 do list[i] = nil end
   if self._keys:overflow() > 0 then
-    local key = {}
+    local key, value = {}, value_of(self, self._keys.max)
     for part = 1, #self._names do key[part] = OTHER end
-    list[#list + 1] = { key = key, value = value_of(self, self._keys.max) }
+    list[#list + 1] = { key = key, value = linear and { [self._last + 1] = value } or value }
   end
   return list
 end
 
+local ORDER = { negative = -2, zero = -1 } -- of buckets without an exponent
+local GAP = 3 -- a longer run of empty buckets is one line
+
+--- Returns the numbers in the buckets of an entry, by bucket.
+local function counts_of(value)
+  if type(value) == 'table' then return value end
+  local counts = {}
+  for _, b in ipairs(value:log2()) do counts[ORDER[b.exponent] or b.exponent] = tonumber(b.count) end
+  return counts
+end
+
 --- Returns the bounds and the label of a histogram bucket.
-local function bucket(exponent)
-  if exponent == 'negative' then return nil, 0, '(..., 0)' end
-  if exponent == 'zero' then return 0, 1, '[0]' end
-  local label = exponent == 0 and '[1]' or ('[%s, %s)'):format(units.power2(exponent), units.power2(exponent + 1))
-  return 2 ^ exponent, 2 ^ (exponent + 1), label
+local function bucket(self, i)
+  if self._step then
+    if i == -1 then return nil, self._low, ('(..., %s)'):format(units.short(self._low)) end
+    if i == self._last then return self._high, nil, ('[%s, ...)'):format(units.short(self._high)) end
+    if i > self._last then return nil, nil, OTHER end
+    local low = self._low + i * self._step
+    local high = math.min(low + self._step, self._high)
+    return low, high, ('[%s, %s)'):format(units.short(low), units.short(high))
+  end
+  if i == -2 then return nil, 0, '(..., 0)' end
+  if i == -1 then return 0, 1, '[0]' end
+  local label = i == 0 and '[1]' or ('[%s, %s)'):format(units.power2(i), units.power2(i + 1))
+  return 2 ^ i, 2 ^ (i + 1), label
+end
+
+--- Returns the least and the greatest bucket of some histograms, and the largest count.
+local function range_of(list)
+  local low, high, max = math.huge, -math.huge, 0
+  for _, counts in ipairs(list) do
+    for i, count in pairs(counts) do
+      if count > 0 then low, high, max = math.min(low, i), math.max(high, i), math.max(max, count) end
+    end
+  end
+  return low, high, max
+end
+
+--- Appends the line of each bucket of some histograms that are drawn as one. Long gaps are one line.
+local function draw(lines, list, line)
+  local low, high = range_of(list)
+  local empty = {}
+  for i = low, high do
+    local is_empty = true
+    for _, counts in ipairs(list) do is_empty = is_empty and (counts[i] or 0) == 0 end
+    if is_empty then
+      empty[#empty + 1] = line(i)
+    else
+      if #empty > GAP then empty = { '...' } end
+      for _, text_line in ipairs(empty) do lines[#lines + 1] = text_line end
+      empty = {}
+      lines[#lines + 1] = line(i)
+    end
+  end
 end
 
 --- Returns the title of a histogram or stack entry, made of its keys, and the indented lines of its stacks.
@@ -318,41 +486,23 @@ local function stack_lines(self, entry, row)
 end
 
 local function hist_lines(self, entry)
-  local max = 0
-  local buckets = entry.value:log2()
-  for _, b in ipairs(buckets) do max = math.max(max, b.count) end
+  local counts = counts_of(entry.value)
+  local _, _, max = range_of { counts }
   local title, lines = heading(self, entry)
   table.insert(lines, 1, title .. ':')
-  for _, b in ipairs(buckets) do
-    local _, _, label = bucket(b.exponent)
-    local bar = ('@'):rep(math.floor(b.count * BAR / max))
-    lines[#lines + 1] = (LABEL .. '|%-52s|'):format(label, b.count, bar)
-  end
+  draw(lines, { counts }, function(i)
+    local count, _, _, label = counts[i] or 0, bucket(self, i)
+    return (LABEL .. '|%-52s|'):format(label, count, ('@'):rep(math.floor(count * BAR / max)))
+  end)
   return table.concat(lines, '\n') .. '\n\n'
 end
-
---- Returns the exponents of all buckets of some histograms, from the lowest to the highest, and the largest count.
-local function range_of(list)
-  local low, high, max = math.huge, -math.huge, 0
-  for _, counts in ipairs(list) do
-    for exponent, count in pairs(counts) do
-      low, high, max = math.min(low, exponent), math.max(high, exponent), math.max(max, count)
-    end
-  end
-  return low, high, max
-end
-
-local ORDER = { negative = -2, zero = -1 } -- of buckets without an exponent
-local NAMES = { [-2] = 'negative', [-1] = 'zero' }
 
 --- Draws histograms for a terminal: each with those of the intervals before as a heat map, newest on the right.
 local function picture(self, list)
   local now, titles, stacks = {}, {}, {}
   for i = 1, math.min(#list, DRAWN) do
-    local counts = {}
     titles[i], stacks[i] = heading(self, list[i])
-    for _, b in ipairs(list[i].value:log2()) do counts[ORDER[b.exponent] or b.exponent] = tonumber(b.count) end
-    now[titles[i]] = counts
+    now[titles[i]] = counts_of(list[i].value)
   end
   local past = self._past
   past[#past + 1] = now
@@ -365,18 +515,18 @@ local function picture(self, list)
     for i, title in ipairs(titles) do
       local shown = {}
       for at = first, #past do shown[#shown + 1] = past[at][title] end
-      local low, high, max = range_of(shown)
+      local _, _, max = range_of(shown)
       local _, _, longest = range_of { now[title] }
       lines[#lines + 1] = title .. ':'
       for _, line in ipairs(stacks[i]) do lines[#lines + 1] = line end
-      for exponent = low, high do
-        local count, cells = now[title][exponent] or 0, {}
-        for at = first, #past do cells[#cells + 1] = past[at][title] and past[at][title][exponent] or 0 end
-        local _, _, label = bucket(NAMES[exponent] or exponent)
+      draw(lines, shown, function(at)
+        local count, cells = now[title][at] or 0, {}
+        for time = first, #past do cells[#cells + 1] = past[time][title] and past[time][title][at] or 0 end
+        local _, _, label = bucket(self, at)
         local text_bar = ('@'):rep(math.floor(count * bar / longest))
-        lines[#lines + 1] = LABEL:format(label, count) .. '|' .. text_bar .. (' '):rep(bar - #text_bar) .. '| '
+        return LABEL:format(label, count) .. '|' .. text_bar .. (' '):rep(bar - #text_bar) .. '| '
           .. shades.line(cells, max)
-      end
+      end)
       lines[#lines + 1] = ''
     end
     return lines
@@ -395,22 +545,50 @@ local function add_rows(self, rows, entry, out)
     rows[#rows + 1] = row
     return row
   end
-  if self._kind == 'hist' then
-    for i, b in ipairs(entry.value:log2()) do
-      local row = new_row()
-      row.low, row.high = bucket(b.exponent)
-      row.count = b.count
-      if i == 1 then row[self._histogram] = entry.value end
+  if KINDS[self._kind].buckets then
+    local counts = counts_of(entry.value)
+    local low, high = range_of { counts }
+    for i = low, high do
+      if self._hists or counts[i] then
+        local row = new_row()
+        row.low, row.high = bucket(self, i)
+        row.count = counts[i] or 0
+        if i == low and self._hists then row[self._histogram] = entry.value end
+      end
     end
-  elseif self._kind == 'quantiles' then
-    local row, s, h = new_row(), entry.value:stats(), entry.value
-    row.count, row.total, row.min, row.max = s.count, s.sum, s.min, s.max
-    row.p50, row.p95, row.p99 = h:quantile(0.50), h:quantile(0.95), h:quantile(0.99)
-    row[self._histogram] = h
-    if s.negative > 0 then out:warn(('%s: counted %d negative values as 0'):format(self._spec.name, s.negative)) end
   else
-    new_row()[self._value] = entry.value
+    local row = new_row()
+    for i = #self._names + 1, #self._spec.columns do
+      local name = self._spec.columns[i].name
+      row[name] = column_of(self, entry.value, name)
+    end
+    if not self._hists then return end
+    row[self._histogram] = entry.value
+    local negative = entry.value:stats().negative
+    if negative > 0 then out:warn(('%s: counted %d negative values as 0'):format(self._spec.name, negative)) end
   end
+end
+
+--- Returns the names of the columns that entries can be sorted by.
+---@return string[]
+function Aggregate:column_names()
+  local names = {}
+  for _, column in ipairs(self._spec.columns) do
+    if column.name ~= 'low' and column.name ~= 'high' and column.metric ~= 'histogram' then
+      names[#names + 1] = column.name
+    end
+  end
+  return names
+end
+
+--- Returns whether entries can be sorted by a column.
+---@param name string
+---@return boolean
+function Aggregate:has_column(name)
+  for _, known in ipairs(self:column_names()) do
+    if known == name then return true end
+  end
+  return name == 'key' or name == 'value'
 end
 
 --- Calls a function with each entry, largest first. Keys beyond max_keys are one entry, the last, with keys '(other)'.
@@ -421,19 +599,25 @@ end
 
 --- Prints all entries, largest first. Prints nothing if there are none.
 ---@param out Output
----@param settings? { limit?: integer } limit: print at most this many entries
+---@param settings? { limit?: integer, sort?: string } limit: print at most this many entries; sort: 'value' (default),
+--- 'key', or the name of a column: keys in ascending order, values in descending order
 function Aggregate:print(out, settings)
   check.is(out, 'table', self._kind .. ':print takes out, the second argument of start')
-  check.settings(settings, { 'limit' }, self._kind .. ':print')
-  local list = entries(self, settings and settings.limit or math.huge)
+  check.settings(settings, { 'limit', 'sort' }, self._kind .. ':print')
+  local sort = settings and settings.sort
+  if sort and not self:has_column(sort) then
+    error(("%s:print: there is no column '%s' to sort by"):format(self._kind, sort), 2)
+  end
+  local list = entries(self, settings and settings.limit or math.huge, sort)
   local rows = {}
   for _, entry in ipairs(list) do add_rows(self, rows, entry, out) end
-  local lines = self._kind == 'hist' and hist_lines or next(self._stacks) and stack_lines
+  local is_drawn = KINDS[self._kind].buckets
+  local lines = is_drawn and hist_lines or next(self._stacks) and stack_lines
   out:table(self._spec, rows, nil, lines and function()
     local parts = {}
     for i, entry in ipairs(list) do parts[i] = lines(self, entry, rows[i]) end
     return table.concat(parts)
-  end, self._kind == 'hist' and out.tty and picture(self, list) or nil)
+  end, is_drawn and out.tty and picture(self, list) or nil)
 end
 
 return aggregate

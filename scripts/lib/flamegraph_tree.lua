@@ -19,7 +19,6 @@ local MAX_DEPTH = 4096 -- frames of a stack in a file; the kernel records at mos
 ---@field base_self number `self` in the base of a comparison
 ---@field children? table<string, FlameNode> by name
 
----@return FlameNode
 local function new_node(name, kind)
   return { name = name, kind = kind, value = 0, self = 0, base = 0, base_self = 0 }
 end

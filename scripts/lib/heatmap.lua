@@ -11,7 +11,6 @@
 local svg = require 'lib.svg'
 local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
-local web = require 'lib.web.files'
 
 local heatmap = {}
 
@@ -71,7 +70,6 @@ local function open_values(self)
 end
 
 --- Halves the number of columns or rows by adding each to its neighbor.
----@param dimension 'width'|'height'
 local function halve(self, dimension)
   local new, rows = {}, self.rows
   for i = 1, COLUMNS * rows do new[i] = 0 end
@@ -235,12 +233,16 @@ function Heatmap:svg()
   local function x_of(ns) return LEFT + ns / column_ns * cell_width end
   local function y_of(value) return bottom - (row_of(self, value) - area.first) / area.high * cell_height end
 
-  put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n',
-    WIDTH, bottom + BOTTOM, WIDTH, bottom + BOTTOM)
-  local colors = {}
-  for i, color in ipairs(PALETTE) do colors[i] = ('.c%d { fill: #%s; }'):format(i, color) end
-  parts[#parts + 1] = svg.style(web['heatmap.css'] .. table.concat(colors))
-  put('<rect width="100%%" height="100%%" fill="#fff"/>\n')
+  put('<svg class="heat" version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" '
+    .. 'viewBox="0 0 %d %d">\n', WIDTH, bottom + BOTTOM, WIDTH, bottom + BOTTOM)
+  local colors, dark = {}, {}
+  for i, color in ipairs(PALETTE) do
+    colors[i] = ('.c%d { fill: #%s; }'):format(i, color)
+    dark[i] = ('.c%d { fill: #%s; }'):format(i, PALETTE[#PALETTE + 1 - i])
+  end
+  parts[#parts + 1] = svg.style(('%s%s\n@media (prefers-color-scheme: dark) { %s }\n'):format(svg.file 'heatmap.css',
+    table.concat(colors), table.concat(dark)))
+  put('<rect class="back" width="100%%" height="100%%"/>\n')
   put('<text class="title mid" x="%d" y="28">%s</text>\n', WIDTH / 2, svg.escape(self.title))
   put('<text class="mid" x="%d" y="46">%s measurements</text>\n', WIDTH / 2, units.number(self.total))
   time_axis(self, area, put, x_of, bottom)
@@ -262,13 +264,13 @@ function Heatmap:svg()
   put('</g>\n')
   legend(area, put, bottom + 34)
   put('<text class="details end" x="%d" y="%d"> </text>\n', WIDTH - RIGHT, bottom + 45)
-  parts[#parts + 1] = svg.script(web['heatmap.js'])
+  parts[#parts + 1] = svg.script(svg.file 'heatmap.js')
   put('</svg>\n')
   return parts
 end
 
 --- Writes the picture, or closes the .lat file. Does nothing if no value was added.
----@param out Output
+---@param out? Output what says where the values or the picture are
 function Heatmap:write(out)
   if not self.draws then
     if not self.file then return end
@@ -277,6 +279,7 @@ function Heatmap:write(out)
     out:warn(('To draw the heat map, run: profscript heatmap %s FILE.svg'):format(self.path))
   elseif self.total > 0 then
     svg.write(self.path, self.title, self:svg())
+    if out then out:warn(('The heat map is in %s'):format(self.path)) end
   end
 end
 

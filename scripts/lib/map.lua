@@ -108,6 +108,7 @@ end
 local function place(self, key)
   if type(key) ~= 'cdata' then
     if key == nil then error('nil cannot be the key of a map', 3) end
+    if type(key) == 'number' then check.exact_key(key, 3) end
     return self._plain, key
   end
   local n = tonumber(key)

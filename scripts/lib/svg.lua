@@ -3,7 +3,6 @@
 --- and without JavaScript.
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
-local web = require 'lib.web.files'
 
 local svg = {}
 
@@ -24,6 +23,13 @@ function svg.kind(path)
   local suffix = path:match '%.(%w+)$'
   return (suffix == 'svg' or suffix == 'html') and suffix or nil
 end
+
+--- Returns the text of a file in scripts/lib/web/. They are loaded when one is needed: the search for names in what a
+--- script can reach (bpf/handlers/mentions.lua) would read all of them at each start.
+---@param name string
+---@return string
+---@package
+function svg.file(name) return require('lib.web.files')[name] end
 
 --- Creates the file that will replace another one. What is not a regular file, such as a symbolic link or a pipe, is
 --- written itself.
@@ -90,7 +96,7 @@ function svg.script(js) return ('<script type="text/ecmascript"><![CDATA[\n%s]]>
 function svg.write(path, title, elements, below)
   local parts, after = {}, nil
   if svg.kind(path) == 'html' then
-    parts[1], after = web['picture.html']:match '^(.*)<!%-%- the picture %-%->\n(.*)$'
+    parts[1], after = svg.file('picture.html'):match '^(.*)<!%-%- the picture %-%->\n(.*)$'
     parts[1] = parts[1]:gsub('(<title>)[^<]*', function(element) return element .. svg.escape(title) end, 1)
   else
     parts[1] = '<?xml version="1.0" encoding="UTF-8" standalone="no"?>\n'

@@ -55,7 +55,7 @@ function task_filter.priorities(text)
     text = function(field)
       local terms = {}
       for i, range in ipairs(list.ranges) do
-        terms[i] = ('%s >= %d && %s <= %d'):format(field, range[1], field, range[2])
+        terms[i] = ('%s >= %d && %s <= %d'):format(field, range.first, field, range.last)
       end
       return table.concat(terms, ' || ')
     end,

@@ -6,8 +6,8 @@
 ---   return targets.follow {
 ---     ['sched:sched_wakeup'] = function(ev) if targets.has(ev.pid) then ... end end,
 ---   }
-local array = require 'lib.array'
 local sys = require 'bindings.base.sys'
+local thread_set = require 'bindings.select.thread_set'
 
 local threads = {}
 
@@ -37,10 +37,9 @@ local NEW = 'sched:sched_wakeup_new'
 ---@return Threads
 function threads.new(session, opt, only_targets)
   local everyone, inherits = not session.named_threads, session.inherits
-  local wanted, max = array.new(threads.MAX), threads.MAX
-  local self = {}
-
-  function self.has(pid) return pid > 0 and pid < max and (everyone or wanted[pid] ~= 0) end
+  local named, max = thread_set.new(inherits), threads.MAX
+  local self = { has = named.has }
+  if everyone then self.has = function(pid) return pid > 0 and pid < max end end
 
   -- A kernel filter is a fixed list of thread IDs, which would miss new threads.
   function self.filter(...)
@@ -53,9 +52,7 @@ function threads.new(session, opt, only_targets)
   end
 
   function self.born(ev)
-    local pid, parent = ev.pid, ev._tid -- a new task is woken by its parent
-    if everyone or pid <= 0 or pid >= max then return end
-    wanted[pid] = inherits and parent > 0 and parent < max and wanted[parent] or 0
+    if not everyone then named.born(ev.pid, ev._tid) end -- a new task is woken by its parent
   end
 
   function self.follow(handlers, begin, sees_births)
@@ -66,7 +63,7 @@ function threads.new(session, opt, only_targets)
       handlers[NEW] = self.born
     end
     handlers.targets = function(tids)
-      for _, tid in ipairs(tids) do wanted[tid] = 1 end
+      named.add(tids)
       if begin then begin(tids) end
     end
     return handlers

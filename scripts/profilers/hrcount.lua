@@ -9,7 +9,6 @@ local reports = require 'lib.reports'
 local Progress = {}
 Progress.__index = Progress
 
----@return Progress
 local function new_progress(counts, cells, opt, session)
   -- By CPU: periods by which its clock started late; its last complete period.
   local self = setmetatable({ counts = counts, cells = cells, current = 0, shift = {}, reached = {} }, Progress)

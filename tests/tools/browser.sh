@@ -28,7 +28,21 @@ function frame(name) {
 }
 function box(name) { return frame(name).querySelector('rect').getBoundingClientRect(); }
 function fire(type, element, more) {
-  element.dispatchEvent(new MouseEvent(type, Object.assign({ bubbles: true }, more)));
+  element.dispatchEvent(new MouseEvent(type, Object.assign({ bubbles: true, view: window }, more)));
+}
+// press and release over the chart of a page's view: from the middle of one report to that of another
+function drag(view, i, j, y) {
+  var overlay = view.box.querySelector('.overlay'), area = view.box.getBoundingClientRect();
+  function at(k) {
+    var report = model.reports[k];
+    return { clientX: area.left + charts.xOf((model.startOf(report) + report.time) / 2), clientY: area.top + y };
+  }
+  fire('mousedown', overlay, at(i));
+  fire('mousemove', overlay, at(j));
+  fire('mouseup', overlay, at(j));
+}
+function press(key, more) {
+  document.body.dispatchEvent(new KeyboardEvent('keydown', Object.assign({ key: key, bubbles: true, cancelable: true }, more)));
 }
 function hidden(name) { return getComputedStyle(frame(name)).display === 'none'; }
 function text(id) { return document.getElementById(id).textContent; }

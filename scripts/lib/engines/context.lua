@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Selection of the events that concern a pair (lib.detail). It adds notes about the thread that the pair is about.
-local band = require('bit').band
+local sched_switch = require 'bindings.expr.sched_switch'
 
 local context = {}
 
@@ -24,7 +24,6 @@ local function existing(event, names)
 end
 
 --- Returns the CPU and task fields of an event, and whether it is a wakeup, switch or migration.
----@return { is?: string, cpus: string[], pids: string[] }
 local function kind_of(event)
   local known = FIELDS[event.name] or {}
   local kind = {
@@ -125,7 +124,7 @@ function Context:track(ev, kind)
       return 'running'
     elseif ev.prev_pid == thread then
       local state = ev.prev_state
-      if state == 0 or band(tonumber(state), kind.preempted) ~= 0 then
+      if sched_switch.is_runnable(tonumber(state), kind.preempted) then
         self.cpu = ev._cpu
         return 'preempt'
       end

@@ -5,7 +5,6 @@ local bit = require 'bit'
 local flametree = require 'lib.flamegraph_tree'
 local svg = require 'lib.svg'
 local units = require 'lib.units'
-local web = require 'lib.web.files'
 
 local flamegraph_svg = {}
 
@@ -87,8 +86,8 @@ function flamegraph_svg.svg(tree, settings)
 
   put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n', WIDTH,
     height, WIDTH, height)
-  parts[#parts + 1] = svg.style(web['flamegraph.css'])
-  put('<rect width="100%%" height="100%%" fill="#fbfaf7"/>\n')
+  parts[#parts + 1] = svg.style(svg.file 'flamegraph.css')
+  put('<rect id="back" width="100%%" height="100%%"/>\n')
   put('<text class="title" x="50%%" y="26">%s</text>\n', svg.escape(settings.title))
   put('<text id="unzoom" class="button hidden" x="%d" y="26">Reset Zoom</text>\n', PAD)
   put('<text id="search" class="button end hidden" x="100%%" dx="-%d" y="26">Search</text>\n', PAD + 28)
@@ -115,7 +114,7 @@ function flamegraph_svg.svg(tree, settings)
   end
   draw(tree, 0, 0)
   parts[#parts + 1] = '</svg>\n'
-  parts[#parts + 1] = svg.script(web['flamegraph.js'])
+  parts[#parts + 1] = svg.script(svg.file 'flamegraph.js')
   parts[#parts + 1] = '</svg>\n'
   return parts
 end

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Manual pages (roff, man macros), generated from the same declarations as the parser and --help use.
 local declarations = require 'bindings.options.declare'
-local explain = require 'bindings.command.explain'
-local help = require 'bindings.command.help'
+local explain = require 'lib.command.explain'
+local help = require 'lib.command.help'
 local options = require 'bindings.options.parser'
 local scripts = require 'bindings.options.scripts'
 local selector = require 'bindings.select.selector'

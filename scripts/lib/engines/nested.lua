@@ -142,8 +142,6 @@ end
 ---@field than? number
 
 --- Returns the functions `ended` and `dropped` of a call tree, and what sets the time of a loss.
----@param sinks CallSinks
----@param number fun(key: any): integer
 local function consumers(sinks, number, with_details)
   local keeping, pass, table_, map, slice = sinks.keeping, sinks.pass, sinks.table_, sinks.map, sinks.slice
   local pair, longest, lost_at = { kind = 0, key = 0, ns = 0 }, sinks.than or math.huge, nil
@@ -184,7 +182,6 @@ local function add_events(handlers, settings, tree, keep, is_known)
 end
 
 --- Returns the handlers that report.
----@param all { tree: CallTree, names: string[], consumer?: KeptEvents, table_?: Latency, map?: PairHeatmap }
 local function reporters(settings, all)
   local opt, out, tree, reported = settings.opt, settings.out, all.tree, { calls = 0, events = 0 }
   local function report()

@@ -1,14 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Aggregations in one-liners (exec). Each call of count(k...), sum(v, k...), hist(v, k...) or quantiles(v, k...)
---- in the source becomes an aggregation, whose columns are named after the expressions in the call. Calls must be
---- direct and have parentheses.
+--- One-liners (exec, repl). Each call of count(k...), sum(v, k...), hist(v, k...) and so on in the source becomes an
+--- aggregation, whose columns are named after the expressions in the call. Calls must be direct and have parentheses.
 ---
 ---   local program = oneliner.compile 'hist(ev.bytes, ev._comm)'
 ---   -- program.source: 'hist_1(ev.bytes, ev._comm)'; program.env.hist_1 adds to the aggregation
 ---   program:print(out)
 local aggregate = require 'lib.aggregate'
+local bpftrace_words = require 'bindings.options.bpftrace_words'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'
+local number_names = require 'lib.names'
+local tables = require 'lib.table'
 local wide_keys = require 'bindings.options.wide_keys'
 
 local oneliner = {}
@@ -20,25 +22,36 @@ oneliner.NONE = setmetatable({}, { __tostring = function() return 'nil' end })
 oneliner.FUNCTIONS = {
   { 'count', 'count(k...)', 'count events by key' },
   { 'sum', 'sum(v, k...)', 'sum v by key' },
+  { 'avg', 'avg(v, k...)', 'number, total and average of v by key' },
+  { 'min', 'min(v, k...)', 'least v by key; max(v, k...): the greatest' },
   { 'hist', 'hist(v, k...)', 'power-of-two histogram of v by key' },
+  { 'lhist', 'lhist(v, low, high, step, k...)', 'linear histogram of v by key' },
   { 'quantiles', 'quantiles(v, k...)', 'calls, total, p50, p95, p99 and max of v by key' },
+  { 'stats', 'stats(v, k...)', 'calls, total, min, max, mean, standard deviation and variance of v' },
   { 'print', 'print(...)', 'print values' },
   { 'printf', 'printf(format, ...)', 'print formatted text' },
+  { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
+  { 'str', 'str(ev.filename)', 'string behind an argument of a system call' },
+  { 'syscall', 'syscall(n), errno(n)', 'names of numbers; also signal(n), open_flags(n)' },
+  { 'ip', 'ip(address)', 'an IP address as text' },
+  { 'ksym', 'ksym(address)', 'its symbol in the kernel; usym(address): in the process' },
+  { 'stop', 'stop()', 'end the run; also exit()' },
 }
 
 --- Returns a line of text for each function.
 ---@return string
 function oneliner.help()
   local lines = {}
-  for i, one in ipairs(oneliner.FUNCTIONS) do lines[i] = ('  %-20s %s\n'):format(one[2], one[3]) end
+  for i, one in ipairs(oneliner.FUNCTIONS) do lines[i] = ('  %-32s %s\n'):format(one[2], one[3]) end
   return table.concat(lines)
 end
 
-local VALUES = { count = 0, sum = 1, hist = 1, quantiles = 1 } -- arguments before the keys
-local MAX_KEYS = 4
+--- Arguments before the keys.
+local VALUES = { count = 0, sum = 1, avg = 1, min = 1, max = 1, hist = 1, lhist = 4, quantiles = 1, stats = 1 }
+local MAX_KEYS = { lhist = 3 } -- default: 4
 local CLOSE = { ['('] = ')', ['['] = ']', ['{'] = '}' }
 local TAKEN = { table = true, time = true, low = true, high = true, total = true, min = true, max = true, p50 = true,
-  p95 = true, p99 = true, count = true, sum = true }
+  p95 = true, p99 = true, count = true, sum = true, avg = true, stddev = true, variance = true }
 
 --- Returns the arguments of the call whose '(' is at `at`, and the position after its ')'; nil if there is no ')'.
 local function arguments(source, at)
@@ -69,6 +82,9 @@ end
 --- Returns a column name for an expression: 'comm' for 'ev._comm', 'filename' for 'ev:string("filename")'.
 local function column_name(expression, used)
   local short = expression:match '^ev:string%s*%(?%s*[\'"]([%a][%w_]*)[\'"]%s*%)?$'
+    or expression:match "^str%(ev, '([%a][%w_]*)'%)$"
+    or expression:match '^([%a][%w_]*)%(ev[.][%w_]+%)$' or expression:match '^([ku]sym)%(ev, ev[^()]+%)$'
+    or expression:match "^ev%['(%a+)'%]$"
   if short and not TAKEN[short] and not used[short] then return short end
   short = expression:match '^ev[.:]_*([%a][%w_]*)' or expression
   if expression:find '^ev[.:]_*[%w_]+%(?%)?$' and not TAKEN[short] and not used[short] then return short end
@@ -83,7 +99,14 @@ end
 --- Keys that are the stack of the event, as in scripts or as in bpftrace.
 local IS_STACK = { ['ev._stack'] = true, stack = true, ['stack()'] = true }
 
-local function new_aggregation(kind, args, session)
+--- Returns a number that is written in the source.
+local function constant(text)
+  local code = text and load('return ' .. text, '=constant', 't', {})
+  local ok, value = pcall(code or error)
+  return ok and tonumber(value) or nil
+end
+
+local function new_aggregation(kind, title, args, session)
   local names, used, stacks = {}, {}, {}
   for i = VALUES[kind] + 1, #args do
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
@@ -92,41 +115,49 @@ local function new_aggregation(kind, args, session)
     names[#names + 1] = name
   end
   return aggregate.new(kind, names, {
-    name = ('%s(%s)'):format(kind, table.concat(args, ', ')),
+    name = title or ('%s(%s)'):format(kind, table.concat(args, ', ')),
+    low = constant(args[2]), high = constant(args[3]), step = constant(args[4]),
     stacks = stacks,
     session = session,
   }), next(stacks) ~= nil
 end
 
---- Returns the source of a call's arguments with `stack` replaced by ev._stack.
-local function arguments_source(text, args)
-  local short = false
+--- Returns the source of a call's arguments with `stack` replaced by ev._stack, without the buckets of a histogram.
+local function arguments_source(kind, text, args)
+  local short = kind == 'lhist'
   for _, arg in ipairs(args) do short = short or arg == 'stack' or arg == 'stack()' end
   if not short then return text end
   local list = {}
-  for i, arg in ipairs(args) do list[i] = IS_STACK[arg] and 'ev._stack' or arg end
+  for i, arg in ipairs(args) do
+    if i == 1 or i > VALUES[kind] then list[#list + 1] = IS_STACK[arg] and 'ev._stack' or arg end
+  end
   local _, lines = text:gsub('\n', '')
   return ('(%s)%s'):format(table.concat(list, ', '), ('\n'):rep(lines - select(2, table.concat(list):gsub('\n', ''))))
 end
 
 -- What a program does if it is one call, possibly under a condition: as data, in C expressions ----------------------
 
+local EXACT = 2 ^ 53
 local COMPARE = { ['=='] = '==', ['~='] = '!=', ['<'] = '<', ['>'] = '>', ['<='] = '<=', ['>='] = '>=' }
 
 --- Returns the C expression for a member of the event or a constant; nil for anything else.
 local function operand(text)
   local name = text:match '^ev%.([%a_][%w_]*)$'
   if name then return name ~= '_event' and name ~= '_stack' and name or nil, true end
-  if text:match '^%-?%d+$' or text:match '^0x%x+$' then return text, false end
+  local number = (text:match '^%-?%d+$' or text:match '^0x%x+$') and tonumber(text)
+  if number then return math.abs(number) < EXACT and text or nil, false end -- a larger one is another number in Lua
   local quoted = text:match "^'([^'\\\"]*)'$" or text:match '^"([^"\\]*)"$'
   return quoted and ('"%s"'):format(quoted), false
 end
 
 --- Returns the C expression of a condition: comparisons joined by and, or and not. In Lua, numbers are no conditions.
-local function condition(text)
+---@param text string
+---@param signed table<string, boolean> becomes the fields that are compared as signed numbers
+---@return string?
+local function condition(text, signed)
   local whole = text:match '^%s*(%b())%s*$'
   if whole then
-    local inner = condition(whole:sub(2, -2))
+    local inner = condition(whole:sub(2, -2), signed)
     return inner and ('(%s)'):format(inner)
   end
   for _, word in ipairs { 'or', 'and' } do
@@ -135,7 +166,7 @@ local function condition(text)
       local after, token = lua_source.next(text, at)
       depth = depth + (token == '(' and 1 or token == ')' and -1 or 0)
       if token == word and depth == 0 then
-        local left, right = condition(text:sub(1, at - 1)), condition(text:sub(after))
+        local left, right = condition(text:sub(1, at - 1), signed), condition(text:sub(after), signed)
         return left and right and ('%s %s %s'):format(left, word == 'or' and '||' or '&&', right)
       end
       at = after
@@ -143,7 +174,7 @@ local function condition(text)
   end
   local negated = text:match '^%s*not%s*(%b())%s*$'
   if negated then
-    local inner = condition(negated)
+    local inner = condition(negated, signed)
     return inner and '!' .. inner
   end
   local left, sign, right = text:match '^%s*([^=~<>]-)%s*([=~<>]=?)%s*([^=~<>]-)%s*$'
@@ -152,8 +183,11 @@ local function condition(text)
   local b, b_is_field = operand(right)
   if not a or not b then return nil end
   -- Lua compares the numbers, whatever their types are.
-  if a_is_field and (b_is_field or b:match '^%-') then a = '(s64)' .. a end
-  if b_is_field and (a_is_field or a:match '^%-') then b = '(s64)' .. b end
+  local a_signed = a_is_field and (b_is_field or b:match '^%-')
+  local b_signed = b_is_field and (a_is_field or a:match '^%-')
+  if a_signed then signed[a] = true end
+  if b_signed then signed[b] = true end
+  a, b = a_signed and '(s64)' .. a or a, b_signed and '(s64)' .. b or b
   return ('%s %s %s'):format(a, COMPARE[sign], b)
 end
 
@@ -164,7 +198,8 @@ local function as_data(source, kind, args)
   if inner then call = inner end
   local _, stop = call:find('^' .. kind .. '%s*%b()')
   if stop ~= #call then return nil end
-  local data = { key = {}, filter = test and condition(test) }
+  local data = { key = {}, signed = {} }
+  data.filter = test and condition(test, data.signed)
   if test and not data.filter then return nil end
   for i, arg in ipairs(args) do
     local text, is_field = operand(arg)
@@ -185,16 +220,36 @@ end
 ---@class oneliner.Program
 ---@field source string the source with the calls renamed; line numbers are unchanged
 ---@field env table<string, function> the functions of the renamed calls
----@field has_stacks boolean whether a key is the stack of the event
+---@field others string[] the other code, with the words of Lua
+---@field resolves boolean it looks up addresses
+---@field stacks? boolean a key is the stack of the event
+---@field stack_part? 'kernel'|'user' only these frames of it
 ---@field package _data? table what it does, if that is one call
 local Program = {}
 Program.__index = Program
 
 --- Prints all aggregations.
 ---@param out Output
----@param settings? { limit?: integer } see Aggregate:print()
+---@param settings? { limit?: integer, sort?: string } see Aggregate:print(); those without the column are sorted by
+--- value
 function Program:print(out, settings)
-  for _, aggregation in ipairs(self._list) do aggregation:print(out, settings) end
+  for _, aggregation in ipairs(self._list) do
+    local has_column = settings and settings.sort and aggregation:has_column(settings.sort)
+    aggregation:print(out, settings and { limit = settings.limit, sort = has_column and settings.sort or nil })
+  end
+end
+
+--- Returns why no aggregation can be sorted by a column; nil if one can.
+---@param sort? string
+---@return string?
+function Program:refuses_sort(sort)
+  if not sort then return end
+  local known = { 'key', 'value' }
+  for _, aggregation in ipairs(self._list) do
+    if aggregation:has_column(sort) then return end
+    for _, name in ipairs(aggregation:column_names()) do known[#known + 1] = name end
+  end
+  return ("there is no column '%s'; --sort takes %s"):format(sort, table.concat(known, ', '))
 end
 
 --- Makes the events of a class count, in the kernel if possible. Returns the handler.
@@ -204,7 +259,11 @@ end
 ---@return fun(ev: Ev) handler
 function Program:count(session, event, handler)
   local data = self._data
-  if not data then return handler end
+  local value = data and data.value and event.fields[data.value]
+  if not data or data.value == '_comm' or value and value.kind == 'string' then return handler end
+  for name, field in pairs(event.fields) do -- Lua compares unsigned ones in another way
+    if data.signed[name] and field.size == 8 and field.kind ~= 'signed' then return handler end
+  end
   local key = {}
   for i, part in ipairs(data.key) do key[i] = type(part) == 'table' and { constant = event.name } or part end
   return self._list[1]:count(session, event, { key = key, value = data.value, filter = data.filter, handler = handler })
@@ -215,20 +274,37 @@ function Program:clear()
   for _, aggregation in ipairs(self._list) do aggregation:clear() end
 end
 
+--- Returns of which part of the stack a source asks; nil: both.
+local function stack_part(source)
+  local kernel, user = source:find '%f[%w_]kstack%f[^%w_]', source:find '%f[%w_]ustack%f[^%w_]'
+  if source:find '%f[%w_]stack%f[^%w_]' or (kernel ~= nil) == (user ~= nil) then return end
+  return kernel and 'kernel' or 'user'
+end
+
 --- Finds and renames the calls.
 ---@param source string
 ---@param session? Session
+---@param others? string[] other code that shares its variables
+---@param known? table<string, any> variables of other programs
 ---@return oneliner.Program? program nil: a call is wrong, see message
 ---@return string? message
-function oneliner.compile(source, session)
-  local program = setmetatable({ env = {}, _list = {}, has_stacks = false }, Program)
+function oneliner.compile(source, session, others, known)
+  local typed, translated, message = source, bpftrace_words.translate({ source, unpack(others or {}) }, known)
+  if not translated then return nil, message end
+  source = table.remove(translated, 1)
+  local program = setmetatable({ env = {}, _list = {}, others = translated }, Program)
+  program.resolves = (source .. table.concat(translated)):find '%f[%w_][ku]sym%(' ~= nil
   local parts, copied, at, before = {}, 1, 1, nil
   while at <= #source do
     local after, token = lua_source.next(source, at)
-    local paren = VALUES[token or ''] and source:match('^%s*()%(', after)
+    local title, paren
+    if VALUES[token or ''] then
+      title, paren = source:match('^%-%-%[%[(@[%w_]*)%]%]()%(', after)
+      paren = paren or source:match('^%s*()%(', after)
+    end
     if paren and before ~= '.' and before ~= ':' and before ~= 'function' then
       local args, args_end = arguments(source, paren)
-      local min, max = VALUES[token], VALUES[token] + MAX_KEYS
+      local min, max = VALUES[token], VALUES[token] + (MAX_KEYS[token] or 4)
       if not args then
         local _, line = source:sub(1, at):gsub('\n', '')
         return nil, ("line %d: the '(' after %s is not closed"):format(line + 1, token)
@@ -237,12 +313,16 @@ function oneliner.compile(source, session)
         local _, line = source:sub(1, at):gsub('\n', '')
         return nil, ('line %d: %s takes %d to %d arguments'):format(line + 1, token, min, max)
       end
-      local aggregation, has_stacks = new_aggregation(token, args, session)
+      if token == 'lhist' and not (constant(args[2]) and constant(args[3]) and constant(args[4])) then
+        return nil, 'lhist takes a value, then three numbers: low, high, step'
+      end
+      local aggregation, has_stacks = new_aggregation(token, title, args, session)
       program._list[#program._list + 1] = aggregation
-      program.has_stacks = program.has_stacks or has_stacks
+      if has_stacks then program.stacks, program.stack_part = true, stack_part(typed) end
       local name = ('%s_%d'):format(token, #program._list)
       program.env[name] = program._list[#program._list].call
-      parts[#parts + 1] = source:sub(copied, at - 1) .. name .. arguments_source(source:sub(paren, args_end - 1), args)
+      parts[#parts + 1] = source:sub(copied, at - 1) .. name
+      parts[#parts + 1] = arguments_source(token, source:sub(paren, args_end - 1), args)
       copied, after = args_end, args_end
       program._data = #program._list == 1 and as_data(source, token, args) or nil
     end
@@ -250,6 +330,31 @@ function oneliner.compile(source, session)
   end
   program.source = table.concat(parts) .. source:sub(copied)
   return program
+end
+
+--- Returns what one-liners can use beside Lua's own names.
+---@param session Session
+---@param out Output
+---@param base table those of Lua
+---@return table<string, any>
+function oneliner.globals(session, out, base)
+  tables.record('print', { 'text' })
+  local scope = {
+    session = session, out = out, names = number_names,
+    print = function(...) out:print(...) end,
+    printf = function(...) out:printf(...) end,
+    row = function(...) out:row(...) end,
+    stop = session.stop, exit = session.stop,
+    syscall = session.syscall_name, errno = number_names.errno, signal = number_names.signal,
+    ip = number_names.ip, open_flags = number_names.open_flags, flags = number_names.flags,
+    ksym = session.address_text, usym = session.address_text,
+    str = function(ev, name)
+      local value = ev[name]
+      return type(value) == 'string' and value or ev:string(name)
+    end,
+  }
+  for name, value in pairs(base) do scope[name] = scope[name] or value end
+  return scope
 end
 
 --- Returns the metatable of globals whose variables are in a table that they share.

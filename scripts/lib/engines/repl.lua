@@ -123,9 +123,9 @@ function Repl:_compile(text, event)
   if #among == 0 then
     return nil, ("no such event '%s'%s"):format(event, nearest.hint(event, self:_event_names()))
   end
-  local program, message = oneliner.compile(text, self._session)
+  local program, message = oneliner.compile(text, self._session, nil, self.state)
   if not program then return nil, message end
-  if program.has_stacks and not self._has_stacks then return nil, 'for stacks, start the prompt with -g' end
+  if program.stacks and not self._has_stacks then return nil, 'for stacks, start the prompt with -g' end
   local env = setmetatable(program.env, { __index = self._scope })
   local code
   code, message = oneliner.load({ program.source }, env, self.state)
@@ -282,10 +282,10 @@ function actions.help(self)
     .. 'N: CODE replaces program N, = VALUE prints a value now. Names that code assigns keep their values.\n\n',
     oneliner.help(), '\n' }
   for _, one in ipairs(COMMANDS) do
-    lines[#lines + 1] = ('  %-20s %s\n'):format((one[1] .. ' ' .. one[2]):match '^(.-)%s*$', one[3])
+    lines[#lines + 1] = ('  %-32s %s\n'):format((one[1] .. ' ' .. one[2]):match '^(.-)%s*$', one[3])
   end
-  lines[#lines + 1] = ('  %-20s %s\n'):format('+EVENT', 'add an event, as for -e')
-  lines[#lines + 1] = ('  %-20s %s\n'):format('?EVENT.FIELD', 'explain an event, a field, or a function')
+  lines[#lines + 1] = ('  %-32s %s\n'):format('+EVENT', 'add an event, as for -e')
+  lines[#lines + 1] = ('  %-32s %s\n'):format('?EVENT.FIELD', 'explain an event, a field, or a function')
   lines[#lines + 1] = ('\nevents: %s\n'):format(table.concat(self:_event_names(), ', '))
   return table.concat(lines)
 end
@@ -378,10 +378,10 @@ function actions.explain(self, action)
   local what = action.argument:gsub('%(.*', ''):gsub('^ev%.', '')
   if what == '' then return actions.help(self) end
   for _, one in ipairs(oneliner.FUNCTIONS) do
-    if one[1] == what then return ('  %-20s %s\n'):format(one[2], one[3]) end
+    if one[1] == what then return ('  %-32s %s\n'):format(one[2], one[3]) end
   end
   for _, one in ipairs(COMMANDS) do
-    if one[1] == what then return ('  %-20s %s\n'):format(one[1] .. ' ' .. one[2], one[3]) end
+    if one[1] == what then return ('  %-32s %s\n'):format(one[1] .. ' ' .. one[2], one[3]) end
   end
   local event, name = what:match '^(.-)%.(.+)$'
   local among = self:_named(event or what)
@@ -584,14 +584,12 @@ function repl.new(session, out, groups, settings)
     self._events[i], self._all[i] = event, i
     self._active[i], self._seen[i], self._wanted[i], self._samples[i] = false, 0, false, {}
   end
-  self._scope = {}
-  for name, value in pairs(settings.globals) do self._scope[name] = value end
+  self._scope = oneliner.globals(session, out, settings.globals)
   function self._scope.print(...)
     local first = ...
     if type(first) == 'cdata' and pcall(views.event, first, 'print') then return out:print_event(first) end
     out:print(...)
   end
-  function self._scope.printf(...) out:printf(...) end
   return public(self)
 end
 

@@ -3,6 +3,7 @@
 --- without a filter, sees all switches and finds those that the kernel did not report; else handlers look for them.
 local delay = require 'lib.delay'
 local relation = require 'lib.relation'
+local sched_switch = require 'bindings.expr.sched_switch'
 local task_filter = require 'lib.task_filter'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
@@ -28,7 +29,6 @@ local function can_share_switches(found, opt, session)
 end
 
 --- Sets the key and filter of each of the four events.
----@param names? TaskFilter
 local function set_up(found, names, ours, session)
   local seen, switches = 0, 0
   for i, stage in ipairs(found.stages) do
@@ -40,8 +40,7 @@ local function set_up(found, names, ours, session)
       seen, switches = seen + 1, switches + (prefix == '' and 0 or 1)
       local tasks, stopped = names and names.text(prefix .. 'comm') or ours.filter(prefix .. 'pid'), nil
       if prefix == 'prev_' then
-        -- Switched out while runnable: it yielded, its time slice was over, or it was preempted.
-        stopped = ('prev_state == 0 || prev_state == %d'):format(session.preempted_state(event))
+        stopped = sched_switch.runnable(session.preempted_state(event))
         tasks = tasks or 'prev_pid > 0'
       end
       event:set { key = prefix .. 'pid', filter = task_filter.all(tasks, stopped) }
@@ -58,7 +57,7 @@ end
 ---@return Event sleeps the switches to all tasks, or the switches of these tasks to sleep
 local function end_waits(found, names, ours, session, outgoing)
   local incoming = found.stages[2][1]
-  local sleeps, mask = incoming, bit.band(bit.bnot(session.preempted_state(incoming)), 0xffff)
+  local sleeps, mask = incoming, sched_switch.asleep_mask(session.preempted_state(incoming))
   if incoming.filter then
     local tasks = names and names.text 'prev_comm' or ours.filter 'prev_pid'
     sleeps = session.event { 'sched:sched_switch' }

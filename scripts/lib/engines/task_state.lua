@@ -11,7 +11,7 @@ local unreported = require 'lib.unreported'
 
 local NAMES, ON_CPU, SLEEP, QUEUED = sched_switch.STATES, sched_switch.ON_CPU, sched_switch.SLEEP, sched_switch.QUEUED
 local RUNNABLE = #NAMES + 1 -- at the start of the run: R or RD, which the next switch tells
-local BITS = 256 -- of prev_state; the next one marks preempted tasks
+local BITS = sched_switch.BITS
 
 local state_of = array.new(BITS)
 for bits = 0, BITS - 1 do state_of[bits] = sched_switch.state_of(bits) or 0 end

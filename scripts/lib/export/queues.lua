@@ -82,14 +82,13 @@ function queues.new(listener)
       if e.raw_size < size or cpu < 0 or switched[cpu] == time then return end -- the same switch, asked for twice
       local p = cast(payload, e.raw)
       local prev, next_pid, state = p.prev_pid, p.next_pid, tonumber(p.prev_state)
-      local before = running[cpu]
       switched[cpu], switches = time, switches + 1
-      if before and before ~= prev then note_break() end
+      if sched_switch.is_missing(running[cpu], prev) then note_break() end
       drop(prev, time)
       local from = next_pid > 0 and drop(next_pid, time)
       if from and say_waited and tells then say_waited(next_pid, cpu, from, time) end
       running[cpu] = next_pid
-      if state == 0 or state == preempted then begin(prev, cpu, time) end
+      if sched_switch.is_runnable(state, preempted) then begin(prev, cpu, time) end
     end
   end
 

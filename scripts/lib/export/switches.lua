@@ -4,6 +4,7 @@
 --- threads are seen. So each switch is held back until the next one confirms it.
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
+local sched_switch = require 'bindings.expr.sched_switch'
 
 local cast = ffi.cast
 local switches = {}
@@ -32,7 +33,7 @@ function switches.of(by_cpu, event, take)
     if e.raw_size < size or e.cpu < 0 then return end
     local held, p = by_cpu[e.cpu], cast(payload, e.raw)
     if held and held.time == e.time then return end -- the same switch
-    local is_sure = held ~= nil and held.next_pid == p.prev_pid
+    local is_sure = held ~= nil and not sched_switch.is_missing(held.next_pid, p.prev_pid)
     if held then
       take(held, e.time, is_sure)
     else

@@ -15,7 +15,7 @@ local PIECE = 3 * 2 ^ 14 -- bytes that become Base64 at once
 ---@field minimum number ns: shorter ones are left out
 ---@field left_out integer
 ---@field from ffi.cdata* double[]
----@field to ffi.cdata* double[]: the end; of counts, the value
+---@field to ffi.cdata* double[]: the end; of counts, the value; of events, the number of the stack (0: none)
 ---@field what ffi.cdata* int32_t[]: the number of a name or thread
 ---@field row ffi.cdata* int32_t[]
 local Items = {}

@@ -36,9 +36,10 @@ local function hist_json(hist)
 end
 
 local function column_json(column, kind)
-  return ('{"name":%s,"title":%s,"kind":"%s"%s}'):format(text.json(column.name),
+  return ('{"name":%s,"title":%s,"kind":"%s"%s%s}'):format(text.json(column.name),
     text.json((column.title or column.name):match '^%s*(.-)%s*$'), kind,
-    column.scale and (',"scale":%d'):format(column.scale) or '')
+    column.scale and (',"scale":%d'):format(column.scale) or '',
+    column.unit and (',"unit":%s'):format(text.json(column.unit)) or '')
 end
 
 --- Adds the rows of a table to the current report.

@@ -14,7 +14,11 @@ local page_events = {}
 local KEPT_BYTES = 64 * 2 ^ 20
 local KEPT_PAIRS = 2 ^ 18
 local MAX_ITEMS = 200 -- of an answer
+local MAX_READ = 10000 -- events that are searched for words
 local MAX_TEXT = 2 ^ 18 -- bytes of an answer, which stacks can make long
+
+local SLOWEST = 8 -- pairs of a report whose events are kept as text
+local SLOW_BYTES = 16 * 2 ^ 20 -- of these texts
 
 local PAIR_SIZE = ffi.sizeof 'struct pair'
 
@@ -24,6 +28,18 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field n integer pairs so far
 ---@field aliases table<integer, string> of the events by class
 ---@field key_text fun(key: ffi.cdata*): string
+---@field slowest ffi.cdata* struct pair[SLOWEST], those of the current report, of which n_slowest are used
+---@field floor number ns: faster pairs are not among them
+---@field slow SlowPair[] those of the reports before, in the order of time
+---@field slow_bytes integer
+
+---@class SlowPair
+---@field first_class integer
+---@field second_class integer
+---@field second_time number
+---@field ns number
+---@field key string
+---@field text string its events
 
 ---@class PageEvents
 ---@field run Run
@@ -45,7 +61,11 @@ function PageEvents:pass()
       or event.route.does and 'the kernel itself takes %s; with --capture=perf, they are kept here'
     if why and not seen[event.alias] then
       seen[event.alias] = true
-      missing[#missing + 1] = why:format(event.alias)
+      if not missing[why] then
+        missing[why] = {}
+        missing[#missing + 1] = why
+      end
+      table.insert(missing[why], event.alias)
     elseif not why and event.class then
       local status = n == 0 and C.rows_add_table(self.rows, event.class)
         or C.rows_share_table(self.rows, event.class, 0)
@@ -53,10 +73,28 @@ function PageEvents:pass()
       n = n + 1
     end
   end
-  self.missing, self.has_rows = missing, n > 0
+  self.missing, self.has_rows = {}, n > 0
+  for i, why in ipairs(missing) do self.missing[i] = why:format(table.concat(missing[why], ', ')) end
   if n == 0 then return end
   local rows = self.rows
   return function(list, count) C.rows_add(rows, list, count) end
+end
+
+--- Puts a pair among the slowest ones of the current report.
+local function keep_slowest(kept, p)
+  local at, slowest = kept.n_slowest, kept.slowest
+  if at < SLOWEST then
+    kept.n_slowest = at + 1
+  else
+    at = 0
+    for i = 1, SLOWEST - 1 do
+      if slowest[i].ns < slowest[at].ns then at = i end
+    end
+  end
+  ffi.copy(slowest + at, p, PAIR_SIZE)
+  if kept.n_slowest < SLOWEST then return end
+  kept.floor = math.huge
+  for i = 0, SLOWEST - 1 do kept.floor = math.min(kept.floor, slowest[i].ns) end
 end
 
 --- Keeps the pairs of a matcher.
@@ -64,7 +102,8 @@ end
 ---@param key_text fun(key: ffi.cdata*): string
 ---@return fun(pairs: ffi.cdata*, found: integer) keep takes struct pair *
 function PageEvents:keep_pairs(stages, key_text)
-  local kept = { list = ffi.new('struct pair[?]', KEPT_PAIRS), n = 0, key_text = key_text, aliases = {} }
+  local kept = { list = ffi.new('struct pair[?]', KEPT_PAIRS), n = 0, key_text = key_text, aliases = {},
+    slowest = ffi.new('struct pair[?]', SLOWEST), n_slowest = 0, floor = -1, slow = {}, slow_bytes = 0 }
   for _, stage in ipairs(stages) do
     for _, event in ipairs(stage) do kept.aliases[event.class] = event.alias end
   end
@@ -73,6 +112,7 @@ function PageEvents:keep_pairs(stages, key_text)
     for i = 0, found - 1 do
       ffi.copy(kept.list + kept.n % KEPT_PAIRS, found_pairs + i, PAIR_SIZE)
       kept.n = kept.n + 1
+      if found_pairs[i].ns > kept.floor then keep_slowest(kept, found_pairs + i) end
     end
   end
 end
@@ -119,15 +159,44 @@ local function range(self, from, to)
   return C.rows_before(self.rows, 0, from + 1), C.rows_before(self.rows, 0, to + 1) - 1
 end
 
-local function add_events(self, question, answer)
-  local first, last = range(self, question.from, question.to)
-  for i = first, last do
+--- Returns whether a line has all of these words.
+local function has_all(line, words)
+  for _, word in ipairs(words) do
+    local at, to = line:find(word, 1, true)
+    while at and (line:sub(at - 1, at - 1):find '[%w_]' or line:sub(to + 1, to + 1):find '[%w_]') do
+      at, to = line:find(word, to + 1, true)
+    end
+    if not at then return false end
+  end
+  return true
+end
+
+--- Adds the events with the words of a question. To print all of them takes too long for a run that goes on.
+local function add_found(self, question, answer, first, last)
+  local stop = math.min(last, first + MAX_READ - 1)
+  for i = first, stop do
     if not has_room(answer) then
-      answer.more = last - i + 1
+      stop = i - 1
       break
     end
+    local line = self.line(C.rows_of(self.rows, 0)[i])
+    if has_all(line, question.has) then add(answer, nil, line) end
+  end
+  if stop < last then
+    table.insert(answer.notes, ('these are among the first %d of %d events'):format(stop - first + 1, last - first + 1))
+  end
+end
+
+local function add_events(self, question, answer)
+  local first, last = range(self, question.from, question.to)
+  if #question.has > 0 then return add_found(self, question, answer, first, last) end
+  local n = last - first + 1
+  if question.last then first = math.max(first, last - MAX_ITEMS + 1) end
+  for i = first, last do
+    if not has_room(answer) then break end
     add(answer, nil, self.line(C.rows_of(self.rows, 0)[i]))
   end
+  answer.more = n - #answer.items
 end
 
 --- Returns the line of an event of a pair.
@@ -140,37 +209,81 @@ local function line_of_pair(self, class, time, tid, cpu)
   return '(this event is not kept any more)\n'
 end
 
+local function lines_of_pair(self, p)
+  return line_of_pair(self, p.first_class, p.first_time, p.first_tid, p.first_cpu)
+    .. line_of_pair(self, p.second_class, p.second_time)
+end
+
+--- Keeps the events of the slowest pairs of a report as text, longer than others. Without room the faster half of
+--- them goes.
+local function end_report(self, kept)
+  for i = 0, kept.n_slowest - 1 do
+    local p = kept.slowest[i]
+    local one = { first_class = p.first_class, second_class = p.second_class, second_time = p.second_time, ns = p.ns,
+      key = kept.key_text(p.key), text = lines_of_pair(self, p) }
+    kept.slow[#kept.slow + 1], kept.slow_bytes = one, kept.slow_bytes + #one.text
+  end
+  kept.n_slowest, kept.floor = 0, -1
+  if kept.slow_bytes <= SLOW_BYTES then return end
+  table.sort(kept.slow, function(a, b) return a.ns > b.ns end)
+  for i = #kept.slow, math.floor(#kept.slow / 2) + 1, -1 do
+    kept.slow_bytes = kept.slow_bytes - #kept.slow[i].text
+    kept.slow[i] = nil
+  end
+end
+
+--- Ends a report.
+function PageEvents:end_report()
+  self.line = self.line or line_printer(self)
+  for _, kept in ipairs(self.pairs) do end_report(self, kept) end
+end
+
+--- Adds a pair if it is one of the question; slow: the same pair with the text of its events, if it was slow.
+local function add_pair(self, kept, question, answer, p, slow)
+  local start, stop = kept.aliases[p.first_class], kept.aliases[p.second_class]
+  if p.second_time <= question.from or p.second_time > question.to or p.ns < question.low or p.ns >= question.high
+    or question.start and question.start ~= start or question.stop and question.stop ~= stop then
+    return
+  end
+  if not has_room(answer) then
+    answer.more = answer.more + 1
+    return
+  end
+  add(answer, ('%.3f us, %s → %s, %s'):format(p.ns / 1000, start, stop, slow and slow.key or kept.key_text(p.key)),
+    slow and slow.text or lines_of_pair(self, p))
+end
+
 local function add_pairs(self, kept, question, answer)
-  local low, high = 0, 1
-  if question.bucket >= 0 then low, high = 2 ^ question.bucket, 2 ^ (question.bucket + 1) end
-  for i = math.max(0, kept.n - KEPT_PAIRS), kept.n - 1 do
-    local p = kept.list[i % KEPT_PAIRS]
-    local start, stop = kept.aliases[p.first_class], kept.aliases[p.second_class]
-    if p.second_time > question.from and p.second_time <= question.to and p.ns >= low and p.ns < high
-      and (not question.start or question.start == start) and (not question.stop or question.stop == stop) then
-      if has_room(answer) then
-        add(answer, ('%.3f us, %s → %s, %s'):format(p.ns / 1000, start, stop, kept.key_text(p.key)),
-          line_of_pair(self, p.first_class, p.first_time, p.first_tid, p.first_cpu)
-          .. line_of_pair(self, p.second_class, p.second_time))
-      else
-        answer.more = answer.more + 1
-      end
+  question.low, question.high = 0, 1
+  if question.bucket >= 0 then question.low, question.high = 2 ^ question.bucket, 2 ^ (question.bucket + 1) end
+  local first = math.max(0, kept.n - KEPT_PAIRS)
+  local gone = first > 0 and kept.list[kept.n % KEPT_PAIRS].second_time or -math.huge
+  local slow = {}
+  for _, one in ipairs(kept.slow) do
+    if one.second_time < gone then
+      add_pair(self, kept, question, answer, one, one)
+    else
+      slow[('%.0f %.0f'):format(one.second_time, one.ns)] = one
     end
   end
-  if kept.n <= KEPT_PAIRS then return end
-  local gone = kept.list[kept.n % KEPT_PAIRS].second_time
+  for i = first, kept.n - 1 do
+    local p = kept.list[i % KEPT_PAIRS]
+    add_pair(self, kept, question, answer, p, p.ns >= question.low and p.ns < question.high
+      and slow[('%.0f %.0f'):format(p.second_time, p.ns)] or nil)
+  end
   if gone > question.from then answer.gone_ns = math.max(answer.gone_ns, gone) end
 end
 
 --- Returns the numbers and texts of a question: NAME=VALUE&..., where % begins two hexadecimal digits.
 local function parse(question)
-  local values = {}
+  local values, has = {}, {}
   for name, value in question:gmatch '([^&=]+)=([^&]*)' do
     values[name] = value:gsub('+', ' '):gsub('%%(%x%x)', function(hex) return string.char(tonumber(hex, 16)) end)
+    if name == 'has' then has[#has + 1] = values[name] end
   end
   local bucket = tonumber(values.bucket) or values.bucket
   return { from = tonumber(values.from) or -math.huge, to = tonumber(values.to) or math.huge, start = values.start,
-    stop = values.stop, bucket = bucket }
+    stop = values.stop, bucket = bucket, has = has, last = values.last }
 end
 
 local function json_of(self, answer)
@@ -185,6 +298,7 @@ end
 
 --- Answers a question: from=NS&to=NS for the events after a time and until another one; also bucket=N for the pairs
 --- that took 2^N ns to 2^(N + 1), whose events have the aliases start= and stop=; another bucket is not one of pairs.
+--- has=WORD, which may occur several times: only events whose lines have it. last=1: the last ones, not the first.
 ---@param question string
 ---@return string json
 function PageEvents:answer(question)

@@ -123,15 +123,31 @@ end
 
 local function host_name() return ((sys.read '/proc/sys/kernel/hostname' or ''):gsub('%s+$', '')) end
 
+--- Returns the words of the command without --serve, as JSON.
+local function command_json()
+  local words, list = {}, {}
+  for word in (sys.read '/proc/self/cmdline' or ''):gmatch '([^%z]*)%z' do words[#words + 1] = word end
+  local i = 1
+  while i <= #words do
+    if words[i] == '--serve' then
+      i = i + 1
+    elseif not words[i]:find '^%-%-serve=' then
+      list[#list + 1] = text.json(words[i])
+    end
+    i = i + 1
+  end
+  return '[' .. table.concat(list, ',') .. ']'
+end
+
 --- Opens the page, which only those can read who know the token.
 function Serving:open_page()
   local run, token = self.run, ffi.new('char[?]', C.HTTP_TOKEN)
   C.http_token(token)
   self.pages = open_server(run, 'serve', token)
   C.session_wake_on(run.session, C.http_server_question_fd(self.pages))
-  set(self.pages, '/', 'text/html; charset=utf-8', require 'lib.web.files'['page.html'])
-  set(self.pages, '/about', 'application/json', ('{"profiler":%s,"host":%s,"version":%s}'):format(text.json(run.name),
-    text.json(host_name()), text.json(version)))
+  set(self.pages, '/', 'text/html; charset=utf-8', require('lib.web.files')['page.html'])
+  set(self.pages, '/about', 'application/json', ('{"profiler":%s,"host":%s,"version":%s,"command":%s}'):format(
+    text.json(run.name), text.json(host_name()), text.json(version), command_json()))
   tell(run, 'the page is at http://%s/?token=%s', ffi.string(C.http_server_address(self.pages)), ffi.string(token))
 end
 
@@ -273,6 +289,7 @@ end
 function Serving:interval()
   self.reports = self.reports + 1
   if self.pages then self:log() end
+  if self.events then self.events:end_report() end
   self:publish()
 end
 

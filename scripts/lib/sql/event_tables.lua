@@ -94,9 +94,11 @@ end
 local function add_syscalls(self)
   local arch = ffi.string(C.session_arch(self._session, 0))
   local list = C.functions_add_list(self._functions, '', nil, -1ULL)
-  for nr = 0, MAX_SYSCALLS - 1 do
-    local name = number_names.syscall(nr, arch)
-    if name ~= tostring(nr) then C.functions_add_name(self._functions, list, nr, name) end
+  for _, first in ipairs { 0, number_names.I386, number_names.X32 } do
+    for nr = first, first + MAX_SYSCALLS - 1 do
+      local name = number_names.syscall(nr, arch)
+      if not name:find '^%d' then C.functions_add_name(self._functions, list, nr, name) end
+    end
   end
 end
 

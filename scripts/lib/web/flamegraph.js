@@ -46,8 +46,8 @@
 
   function fit() {
     var window_width = root.parentNode && root.parentNode.clientWidth || window.innerWidth || 1200;
-    if (window_width === width + 2 * PAD) return;
-    width = window_width - 2 * PAD;
+    if (window_width - 2 * PAD === width) return;
+    width = Math.max(window_width - 2 * PAD, 1);
     inner.setAttribute('width', width);
     layout();
   }
@@ -129,6 +129,9 @@
   root.setAttribute('width', '100%');
   ['search', 'ignorecase'].forEach(function (id) { show(part(id), true); });
   fit();
+  // Deep stacks: the roots first.
+  var down = frames.length > 1 && frames[1].y > frames[0].y, end = root.getBoundingClientRect().bottom;
+  if (!down && end > window.innerHeight) window.scrollTo(0, window.scrollY + end - window.innerHeight);
   var given = /[?&]s=([^&]*)/.exec(window.location.search);
   if (given) search(decodeURIComponent(given[1]));
 }());

@@ -1,560 +1,493 @@
 'use strict';
-const KEEP = 20000;               // reports
-const MAX_SHOWN = 200;            // rows of a table
-const HEAT = ['#fff3d6', '#fee09a', '#fdc35c', '#fb9a3c', '#f26a2e', '#d63a26', '#a8162a', '#6b0a2e'];
-const token = new URLSearchParams(location.search).get('token') || '';
-// { time, is_wall, from, to, events, lost, tables: [{ name, columns, rows, more }] }; from, to: time in ns of the run
-const reports = [];
-const views = new Map();          // of tables by name: elements, sorting, the row whose chart is shown
-let isWall = true;                // times are since the epoch, else of the events' own clock
-let next = 0, mode = 'last', from = 0, to = 0, dragging = null, nrAsked = 0;
+/* global units, model, charts, flame, tables */
+const page = (function () {
+  const token = new URLSearchParams(location.search).get('token') || '';
+  const views = new Map();        // of tables by name: elements, sorting, the row whose chart is shown
+  // mode: last, all or range; range: of the selection { start, from, to }: from and to are the times of its first and
+  // last report, start is when the first one began. before: the same, to compare with.
+  const state = { mode: 'last', range: null, before: null, dragging: null, paused: false, filter: '', chosen: false };
+  const element = tables.element, byId = id => document.getElementById(id);
+  let next = 0, nrAsked = 0, about = { command: [] }, late = [], focus = null, follows = false;
+  const overview = { overview: true, name: null, columns: [{ name: 'events', title: 'events', kind: 'counter' }],
+    charted: 'events', plain: true, adds: true };
+  const clock = time => units.clock(time, model.isWall());
 
-function element(name, parent, text, type) {
-  const one = document.createElement(name);
-  if (text !== undefined) one.textContent = text;
-  if (type) one.className = type;
-  if (parent) parent.appendChild(one);
-  return one;
-}
-function byId(id) { return document.getElementById(id); }
+  // --- what is selected
 
-// --- numbers
-
-function clock(time) {
-  if (!isWall) return time.toFixed(6) + ' s';
-  const date = new Date(time * 1000);
-  return date.toTimeString().slice(0, 8) + '.' + String(date.getMilliseconds()).padStart(3, '0');
-}
-function number(value) {
-  if (value === null || value === undefined) return '';
-  if (typeof value !== 'number') return String(value);
-  return Number.isInteger(value) ? String(value) : value.toFixed(Math.abs(value) < 1 ? 4 : 2);
-}
-function cell(column, value) {
-  if (Array.isArray(value)) return value.length ? frameName(value[0]) + (value.length > 1 ? ' < ...' : '') : '';
-  if (typeof value === 'number' && column.scale) return (value / column.scale).toFixed(3);
-  return number(value);
-}
-// A bound of a histogram, 2^exponent of the column's unit.
-function bound(column, exponent) {
-  if (exponent < 0) return '0';
-  const value = Math.pow(2, exponent);
-  if (!/_ns$/.test(column.name)) return value < 1e6 ? String(value) : value.toExponential(1);
-  const units = [[1e9, 's'], [1e6, 'ms'], [1e3, 'us'], [1, 'ns']];
-  const unit = units.find(function (one) { return value >= one[0]; });
-  return Number((value / unit[0]).toPrecision(3)) + ' ' + unit[1];
-}
-
-// --- adding up
-
-// "ffffffff81000000 f+0x10 (/usr/lib/libx.so)" is f, or [libx.so] without a symbol.
-function frameName(line) {
-  const parts = line.match(/^(?:[0-9a-f]{8,16} )?(.*?)(?:\+0x[0-9a-f]+)?(?: \((.*)\))?$/);
-  if (!parts) return line;
-  return parts[1] === 'Unknown' && parts[2] ? '[' + parts[2].replace(/.*\//, '') + ']' : parts[1];
-}
-function isList(column) { return column.kind === 'none' && column.name === 'stack'; }
-// What tells the rows of a table apart: their labels, and a number for further ones with the same labels.
-function keysOf(table) {
-  const seen = new Map();
-  table.keys = table.keys || table.rows.map(function (row) {
-    const labels = row.filter(function (_, i) {
-      return table.columns[i].kind === 'label' || isList(table.columns[i]);
-    });
-    const key = JSON.stringify(labels), n = seen.get(key) || 0;
-    seen.set(key, n + 1);
-    return n ? JSON.stringify(labels.concat(n)) : key;
-  });
-  return table.keys;
-}
-function merge(column, a, b) {
-  if (b === null) return a;
-  if (a === null) return b;
-  if (column.kind === 'counter') return a + b;
-  if (column.kind === 'histogram') {
-    const counts = new Map(a);
-    b.forEach(function (one) { counts.set(one[0], (counts.get(one[0]) || 0) + one[1]); });
-    return Array.from(counts).sort(function (x, y) { return x[0] - y[0]; });
+  const rangeOf = (from, to) => {
+    const list = model.within({ from, to });
+    return { from, to, start: list.length ? model.startOf(list[0]) : from };
+  };
+  // The range that tables add up; null: everything; undefined: no report.
+  function selected() {
+    if (state.mode === 'all') return model.reports.length ? null : undefined;
+    if (state.mode === 'range') return state.range;
+    const last = model.lastFilled() || model.reports[model.reports.length - 1];
+    return last && { from: last.time, to: last.time, start: model.startOf(last) };
   }
-  if (/^min/.test(column.name)) return Math.min(a, b);
-  if (/^(max|longest)/.test(column.name)) return Math.max(a, b);
-  return b;                       // the later one
-}
-// The bucket in which a quantile of a histogram is: its upper bound.
-function quantile(counts, fraction) {
-  let total = 0, sum = 0;
-  counts.forEach(function (one) { total += one[1]; });
-  for (const one of counts) {
-    sum += one[1];
-    if (sum >= fraction * total) return one[0] + 1;
+  function select(mode, from, to) {
+    hideEvents();
+    state.mode = mode;
+    state.chosen = true;
+    state.range = mode === 'range' ? rangeOf(from, to) : null;
+    writeAddress();
+    draw();
   }
-  return 0;
-}
-function selected() {
-  if (mode === 'last') {
-    const filled = reports.filter(function (one) { return one.tables.length > 0; });
-    return filled.slice(-1);
+  // Selects the reports from one time until another one.
+  function selectTimes(a, b) {
+    const list = model.reports.filter(one => one.time > a && model.startOf(one) < b);
+    if (list.length) select('range', list[0].time, list[list.length - 1].time);
   }
-  if (mode === 'all') return reports;
-  return reports.filter(function (one) { return one.time >= from && one.time <= to; });
-}
-// The table of a name, added up over reports.
-function addUp(name, list) {
-  const sum = { name: name, columns: null, rows: new Map(), reports: 0, more: 0 };
-  list.forEach(function (report) {
-    report.tables.forEach(function (table) {
-      if (table.name !== name) return;
-      sum.columns = table.columns;
-      sum.reports++;
-      sum.more = Math.max(sum.more, table.more);
-      const keys = keysOf(table);
-      table.rows.forEach(function (row, at) {
-        const key = keys[at], known = sum.rows.get(key);
-        sum.rows.set(key, known ? known.map(function (value, i) { return merge(table.columns[i], value, row[i]); })
-          : row.slice());
-      });
-    });
-  });
-  return sum;
-}
+  function compare() {
+    const range = selected();
+    state.before = state.before || !range ? null : range;
+    writeAddress();
+    draw();
+  }
+  // Moves the selection, or its end, by a report.
+  function step(by, extends_) {
+    const list = model.reports, range = selected();
+    if (!list.length) return;
+    const at = time => list.findIndex(one => one.time >= time);
+    let a = range ? at(range.from) : list.length - 1, b = range ? at(range.to) : list.length - 1;
+    b = Math.min(Math.max(b + by, extends_ ? a : b - a), list.length - 1);
+    a = extends_ ? a : Math.max(b - (range ? at(range.to) - at(range.from) : 0), 0);
+    select('range', list[a].time, list[b].time);
+  }
 
-// --- charts: one column of pixels or more per report
+  // --- the address: #all or #FROM-TO in seconds since the epoch, &before=FROM-TO&q=FILTER&row=TABLE,KEY and so on
 
-function chartData(name, view) {
-  const data = [];
-  reports.forEach(function (report) {
-    const one = { time: report.time, value: 0, counts: new Map() };
-    report.tables.forEach(function (table) {
-      if (table.name !== name) return;
-      const hist = table.columns.findIndex(function (column) { return column.kind === 'histogram'; });
-      const at = table.columns.findIndex(function (column) { return column.name === view.charted; });
-      const keys = view.focus && keysOf(table);
-      table.rows.forEach(function (row, i) {
-        if (view.focus && keys[i] !== view.focus) return;
-        if (hist >= 0 && row[hist]) {
-          row[hist].forEach(function (pair) {
-            one.counts.set(pair[0], (one.counts.get(pair[0]) || 0) + pair[1]);
-          });
-        }
-        if (at >= 0 && typeof row[at] === 'number') one.value += row[at];
-      });
+  function writeAddress() {
+    const more = new URLSearchParams();
+    if (state.before) more.set('before', state.before.from + '-' + state.before.to);
+    if (state.filter) more.set('q', state.filter);
+    views.forEach(view => {
+      if (view.focus) more.append('row', view.name + ',' + view.focus);
+      if (view.sort) more.append('sort', view.name + ',' + (view.down ? '-' : '') + view.sort);
+      if (view.search) more.append('find', view.name + ',' + view.search);
     });
-    data.push(one);
-  });
-  return data;
-}
-function shade(count, max) {
-  return HEAT[max <= 1 ? HEAT.length - 1 : Math.round(Math.log(count) / Math.log(max) * (HEAT.length - 1))];
-}
-const LEFT = 70;
-function drawChart(name, view) {
-  const canvas = view.canvas, width = canvas.clientWidth || 900, data = chartData(name, view);
-  const hist = view.columns.find(function (column) { return column.kind === 'histogram'; });
-  const isHeat = Boolean(hist) && !view.plain, height = isHeat ? 180 : 90;
-  canvas.width = width;
-  canvas.height = height;
-  canvas.style.height = height + 'px';
-  const paint = canvas.getContext('2d'), wide = (width - LEFT) / Math.max(data.length, 1);
-  paint.font = '11px system-ui, sans-serif';
-  view.data = data;
-  view.x = function (i) { return LEFT + i * wide; };
-  view.at = function (x) { return Math.min(data.length - 1, Math.max(0, Math.floor((x - LEFT) / wide))); };
-  if (isHeat) {
-    let low = 64, high = -2, max = 1;
-    data.forEach(function (one) {
-      one.counts.forEach(function (count, exponent) {
-        low = Math.min(low, exponent);
-        high = Math.max(high, exponent);
-        max = Math.max(max, count);
-      });
-    });
-    const rows = Math.max(high - low + 1, 1), tall = height / rows;
-    view.exponent = function (y) { return low + Math.floor((height - y) / tall); };
-    data.forEach(function (one, i) {
-      one.counts.forEach(function (count, exponent) {
-        paint.fillStyle = shade(count, max);
-        paint.fillRect(view.x(i), height - (exponent - low + 1) * tall, Math.max(wide, 1), Math.ceil(tall));
-      });
-    });
-    paint.fillStyle = '#555';
-    for (let e = low; e <= high; e += Math.ceil(rows / 8)) {
-      paint.fillText(bound(hist, e), 2, height - (e - low) * tall - 2);
+    const theme = document.documentElement.dataset.theme;
+    if (theme) more.set('theme', theme);
+    const time = state.mode === 'last' ? state.chosen ? 'last' : '' :
+      state.mode === 'all' ? 'all' : state.range.from + '-' + state.range.to;
+    history.replaceState(null, '', '#' + [time, more.toString()].filter(Boolean).join('&'));
+  }
+  function readAddress() {
+    const given = location.hash.slice(1), time = given.split('&')[0], more = new URLSearchParams(given);
+    const times = text => (text.match(/^([\d.]+)-([\d.]+)$/) || []).slice(1).map(Number);
+    const [from, to] = times(time), [a, b] = times(more.get('before') || '');
+    state.chosen = Boolean(to) || time === 'all' || time === 'last';
+    state.mode = to ? 'range' : time === 'all' ? 'all' : 'last';
+    state.range = to ? rangeOf(from, to) : null;
+    state.before = b ? rangeOf(a, b) : null;
+    state.filter = more.get('q') || '';
+    byId('filter').value = state.filter;
+    setTheme(more.get('theme'));
+    state.wanted = new Map();
+    ['row', 'sort', 'find'].forEach(name => more.getAll(name).forEach(text => {
+      const at = text.indexOf(','), table = text.slice(0, at);
+      state.wanted.set(table, Object.assign(state.wanted.get(table) || {}, { [name]: text.slice(at + 1) }));
+    }));
+  }
+  // Light and dark: as the system has it, or as it was chosen.
+  const system = window.matchMedia('(prefers-color-scheme: dark)');
+  function setTheme(name) {
+    if (name) document.documentElement.dataset.theme = name;
+    else delete document.documentElement.dataset.theme;
+    document.documentElement.classList.toggle('dark', name ? name === 'dark' : system.matches);
+  }
+  function switchTheme() {
+    setTheme(document.documentElement.classList.contains('dark') ? 'light' : 'dark');
+    writeAddress();
+    draw();
+  }
+
+  // --- the events behind the selected time, or behind a bucket { view, exponent, count } of one report
+
+  // The values of the labels of a row by the names of their columns.
+  function labelsOf(view) {
+    const names = view.columns.filter(column => column.kind === 'label' || model.isList(column));
+    const values = view.focus ? JSON.parse(view.focus) : [];
+    return names.map((column, i) => [column.name, values[i]])
+      .filter(one => one[1] !== undefined && !Array.isArray(one[1]));
+  }
+  function questionOf(list, bucket, view) {
+    const last = list[list.length - 1];
+    const question = new URLSearchParams({ n: Date.now() + '.' + ++nrAsked, to: last.to });
+    let title = 'Events until ' + clock(last.time);
+    if (list[0].from !== null) {
+      question.set('from', list[0].from);
+      title = 'Events from ' + clock(model.startOf(list[0])) + ' to ' + clock(last.time);
     }
-  } else {
-    const max = data.reduce(function (most, one) { return Math.max(most, one.value); }, 0);
-    view.exponent = null;
-    paint.fillStyle = '#48c';
-    data.forEach(function (one, i) {
-      const tall = max > 0 ? Math.max(one.value, 0) / max * (height - 14) : 0;
-      paint.fillRect(view.x(i), height - tall, Math.max(wide - (wide > 4 ? 1 : 0), 1), tall);
-    });
-    paint.fillStyle = '#555';
-    const column = view.columns.find(function (other) { return other.name === view.charted; });
-    if (column) paint.fillText(cell(column, max), 2, 11);
-  }
-  let range = null;
-  if (dragging && dragging.view === view) range = [dragging.from, dragging.to];
-  else if (mode === 'range') {
-    const inside = data.map(function (one, i) { return one.time >= from && one.time <= to ? i : -1; })
-      .filter(function (i) { return i >= 0; });
-    if (inside.length) range = [inside[0], inside[inside.length - 1]];
-  }
-  if (range) {
-    const a = view.x(Math.min(range[0], range[1])), b = view.x(Math.max(range[0], range[1]) + 1);
-    paint.fillStyle = 'rgba(0,102,204,.18)';
-    paint.fillRect(a, 0, b - a, height);
-    paint.strokeStyle = '#06c';
-    paint.strokeRect(a + .5, .5, b - a - 1, height - 1);
-  }
-}
-function pointAt(view, event) {
-  const box = view.canvas.getBoundingClientRect();
-  return { i: view.at(event.clientX - box.left), y: event.clientY - box.top };
-}
-function listen(view) {
-  view.canvas.addEventListener('mousedown', function (event) {
-    const at = pointAt(view, event);
-    dragging = { view: view, from: at.i, to: at.i, exponent: view.exponent && view.exponent(at.y) };
-    event.preventDefault();
-  });
-  view.canvas.addEventListener('mousemove', function (event) {
-    if (dragging || !view.data.length) return;
-    const at = pointAt(view, event), one = view.data[at.i];
-    let text = clock(one.time);
-    if (view.exponent) {
-      const hist = view.columns.find(function (column) { return column.kind === 'histogram'; });
-      const e = view.exponent(at.y);
-      text += ', ' + bound(hist, e) + ' to ' + bound(hist, e + 1) + ': ' + (one.counts.get(e) || 0);
-    } else {
-      const column = view.columns.find(function (other) { return other.name === view.charted; });
-      text += ', ' + (column ? column.title + ' ' + cell(column, one.value) : '');
+    if (bucket) {
+      const hist = view.columns[model.histOf(view.columns)];
+      title += ', ' + view.name + ' of ' + units.bound(hist, bucket.exponent) + ' to ' +
+        units.bound(hist, bucket.exponent + 1);
+      // Pairs are known by how long they took.
+      question.set('bucket', /_ns$/.test(hist.name) ? bucket.exponent : 'other');
     }
-    view.hint.textContent = text;
-  });
-}
-document.addEventListener('mousemove', function (event) {
-  if (!dragging) return;
-  dragging.to = pointAt(dragging.view, event).i;
-  drawChart(dragging.view.name, dragging.view);
-});
-document.addEventListener('mouseup', function () {
-  if (!dragging) return;
-  const view = dragging.view, data = view.data, exponent = dragging.exponent;
-  const a = Math.min(dragging.from, dragging.to), b = Math.max(dragging.from, dragging.to);
-  dragging = null;
-  if (!data.length) return;
-  const count = a === b && exponent !== null && data[a].counts.get(exponent);
-  select('range', data[a].time, data[b].time);
-  if (count) askEvents({ view: view, exponent: exponent, count: count });
-});
-
-// --- the events behind the selected time, or behind a bucket { view, exponent, count } of one report
-
-// What the row whose chart is shown says about the events of its pairs.
-function pairOf(view) {
-  const names = view.columns.filter(function (column) { return column.kind === 'label' || isList(column); });
-  const values = view.focus ? JSON.parse(view.focus) : [], found = {};
-  names.forEach(function (column, i) {
-    if (['start', 'stop'].includes(column.name) && typeof values[i] === 'string') found[column.name] = values[i];
-  });
-  return found;
-}
-function askEvents(bucket) {
-  const list = selected();
-  if (!list.length) return;
-  const last = list[list.length - 1], question = new URLSearchParams({ n: Date.now() + '.' + ++nrAsked, to: last.to });
-  let title = 'Events until ' + clock(last.time);
-  if (list[0].from !== null) {
-    question.set('from', list[0].from);
-    title = 'Events from ' + clock(list[0].time - (list[0].to - list[0].from) / 1e9) + ' to ' + clock(last.time);
+    if (view) {
+      const pair = labelsOf(view).filter(one => one[0] === 'start' || one[0] === 'stop');
+      pair.forEach(one => question.set(one[0], one[1]));
+      if (!pair.length) labelsOf(view).forEach(one => { question.append('has', one[1]); title += ', ' + one[1]; });
+    }
+    if (follows) question.set('last', 1);
+    return { question, title };
   }
-  if (bucket) {
-    const hist = bucket.view.columns.find(function (column) { return column.kind === 'histogram'; });
-    title += ', ' + bucket.view.name + ' of ' + bound(hist, bucket.exponent) + ' to ' +
-      bound(hist, bucket.exponent + 1);
-    const pair = pairOf(bucket.view);
-    // Pairs are known by how long they took.
-    question.set('bucket', /_ns$/.test(hist.name) ? bucket.exponent : 'other');
-    Object.keys(pair).forEach(function (name) { question.set(name, pair[name]); });
-  }
-  // Below the chart that was clicked, which stays where it is.
-  if (bucket) bucket.view.hint.after(byId('events'));
-  else byId('tables').before(byId('events'));
-  byId('events').hidden = false;
-  byId('asked').textContent = title;
-  byId('notes').textContent = 'asking';
-  byId('lines').textContent = '';
-  const asked = nrAsked;
-  let pause = 100;                // ms
-  function request() {
-    return get('ask?q=' + encodeURIComponent(question)).then(function (answer) {
-      if (asked !== nrAsked) return;
+  function askEvents(bucket, view) {
+    const range = selected(), list = range === undefined ? [] : model.within(range);
+    if (!list.length) return;
+    const { question, title } = questionOf(list, bucket, view);
+    // Below the chart that was clicked, which stays where it is.
+    if (view) view.hint.after(byId('events'));
+    else byId('tables').before(byId('events'));
+    if (!follows || byId('events').hidden) {
+      byId('notes').textContent = 'asking';
+      byId('lines').textContent = '';
+    }
+    byId('events').hidden = false;
+    byId('asked').textContent = title;
+    const asked = nrAsked;
+    let interval = 100;           // ms
+    const request = () => get('ask?q=' + encodeURIComponent(question)).then(answer => {
+      if (asked !== nrAsked) return undefined;
       if (answer) return showEvents(answer, bucket);
       // Many pages that ask at once must not do so in step, nor all the time.
-      const wait = pause * (0.5 + Math.random());
-      pause = Math.min(pause * 1.5, 2000);
-      return new Promise(function (done) { window.setTimeout(done, wait); }).then(request);
+      const wait = interval * (0.5 + Math.random());
+      interval = Math.min(interval * 1.5, 2000);
+      return new Promise(done => window.setTimeout(done, wait)).then(request);
+    });
+    request().catch(error => {
+      if (asked !== nrAsked) return;
+      byId('notes').textContent = error instanceof TypeError ? 'the run has ended: nobody can be asked' : error.message;
     });
   }
-  request().catch(function (error) {
-    if (asked !== nrAsked) return;
-    byId('notes').textContent = error instanceof TypeError ? 'the run has ended: nobody can be asked' : error.message;
-  });
-}
-function showEvents(answer, bucket) {
-  const notes = answer.notes.slice(), n = answer.items.length + answer.more, lines = byId('lines');
-  if (answer.gone !== null) notes.unshift('events until ' + clock(answer.gone) + ' are not kept any more');
-  if (answer.more) notes.unshift('the first ' + answer.items.length + ' of ' + n);
-  if (bucket && answer.items.some(function (item) { return item.title !== null; })) {
-    notes.unshift(n + ' kept, ' + bucket.count + ' in the bucket');
-  }
-  if (!n) notes.unshift('none is kept');
-  byId('notes').textContent = notes.join('; ');
-  lines.textContent = '';
-  answer.items.forEach(function (item) {
-    if (item.title !== null) element('b', lines, item.title);
-    lines.appendChild(document.createTextNode(item.text));
-  });
-}
-byId('ask').addEventListener('click', function () { askEvents(null); });
-function hideEvents() {
-  nrAsked++;                      // what is being asked is not shown any more
-  byId('events').hidden = true;
-}
-byId('close').addEventListener('click', hideEvents);
-
-// --- flame graphs of tables with stacks
-
-function drawFlame(view, sum) {
-  const stackAt = sum.columns.findIndex(isList);
-  const valueAt = sum.columns.findIndex(function (column) { return column.kind === 'counter'; });
-  const commAt = sum.columns.findIndex(function (column) { return column.kind === 'label'; });
-  view.flame.textContent = '';
-  view.flame.hidden = stackAt < 0 || valueAt < 0;
-  if (view.flame.hidden) return;
-  const root = { name: 'all', value: 0, children: new Map() };
-  sum.rows.forEach(function (row) {
-    if (!Array.isArray(row[stackAt]) || typeof row[valueAt] !== 'number') return;
-    const frames = row[stackAt].map(frameName).reverse();
-    if (commAt >= 0) frames.unshift(String(row[commAt]));
-    let node = root;
-    node.value += row[valueAt];
-    frames.forEach(function (name) {
-      if (!node.children.has(name)) node.children.set(name, { name: name, value: 0, children: new Map() });
-      node = node.children.get(name);
-      node.value += row[valueAt];
-    });
-  });
-  let depth = 0;
-  function drawFrame(node, left, width, level, path) {
-    if (width < 0.1) return;
-    depth = Math.max(depth, level + 1);
-    const box = element('div', view.flame, node.name);
-    box.style.left = left + '%';
-    box.style.width = width + '%';
-    box.style.top = level * 17 + 'px';
-    let hash = 0;
-    for (const letter of node.name) hash = (hash * 31 + letter.charCodeAt(0)) % 997;
-    box.style.background = 'hsl(' + (10 + hash % 45) + ',85%,' + (62 + hash % 16) + '%)';
-    box.title = node.name + ': ' + number(node.value) + ' (' + (100 * node.value / root.value).toFixed(1) + ' %)';
-    box.addEventListener('click', function () { view.zoom = path; drawFlame(view, sum); });
-    let at = left;
-    Array.from(node.children.values()).sort(function (a, b) { return b.value - a.value; }).forEach(function (child) {
-      const share = width * child.value / node.value;
-      drawFrame(child, at, share, level + 1, path.concat(child.name));
-      at += share;
-    });
-  }
-  let top = root, path = [];
-  (view.zoom || []).every(function (name) {
-    const child = top.children.get(name);
-    if (child) { top = child; path = path.concat(name); }
-    return Boolean(child);
-  });
-  if (root.value > 0) {
-    if (top === root) drawFrame(root, 0, 100, 0, []);
-    else {
-      const box = element('div', view.flame, 'all (click to leave ' + top.name + ')');
-      box.style.cssText = 'left:0;width:100%;top:0;background:#ddd';
-      box.addEventListener('click', function () { view.zoom = null; drawFlame(view, sum); });
-      drawFrame(top, 0, 100, 1, path);
+  function showEvents(answer, bucket) {
+    const notes = answer.notes.slice(), n = answer.items.length + answer.more, lines = byId('lines');
+    if (answer.gone !== null) notes.unshift('events until ' + clock(answer.gone) + ' are not kept any more');
+    if (answer.more) notes.unshift('the ' + (follows ? 'last ' : 'first ') + answer.items.length + ' of ' + n);
+    if (bucket && answer.items.some(item => item.title !== null)) {
+      notes.unshift(n + ' kept, ' + bucket.count + ' in the bucket');
     }
+    if (!n) notes.unshift('none is kept');
+    byId('notes').textContent = notes.join('; ');
+    lines.textContent = '';
+    answer.items.forEach(item => {
+      if (item.title !== null) element('b', lines, item.title);
+      lines.appendChild(document.createTextNode(item.text));
+    });
   }
-  view.flame.style.height = depth * 17 + 'px';
-}
+  function hideEvents() {
+    nrAsked++;                    // what is being asked is not shown any more
+    follows = false;
+    byId('events').hidden = true;
+  }
 
-// --- tables
+  // --- drawing
 
-function viewOf(name, columns) {
-  let view = views.get(name);
-  if (!view) {
-    view = { name: name, sort: null, down: true, focus: null, plain: false, zoom: null, columns: columns, data: [] };
-    const box = element('section', byId('tables'));
-    view.heading = element('h2', box, name);
-    view.canvas = element('canvas', box);
+  const onChart = {
+    select(view, a, b, isEnd) {
+      state.dragging = isEnd ? null : view;
+      if (isEnd) { selectTimes(Math.min(a, b), Math.max(a, b)); return; }
+      const list = model.reports.filter(one => one.time > a && model.startOf(one) < b);
+      if (!list.length) return;
+      state.range = { from: list[0].time, to: list[list.length - 1].time, start: a };
+      charts.list.forEach(one => { if (one !== view && !one.unused) charts.drawMarks(one, state); });
+    },
+    click(view, at) {
+      state.dragging = null;
+      const report = model.reports[at.nr];
+      if (!report) return;
+      const exponent = view.exponent ? view.exponent(at.y) : null;
+      const count = exponent !== null && view.series.points[at.nr].counts.get(exponent);
+      select('range', report.time, report.time);
+      if (count) askEvents({ exponent, count }, view);
+    },
+    hover(view, at) {
+      const point = view.series.points[at.nr], report = model.reports[at.nr];
+      if (!point) return;
+      let text = clock(report.time);
+      if (view.overview) text += ', ' + report.count + ' events';
+      else if (view.exponent) {
+        const hist = view.columns[model.histOf(view.columns)], e = view.exponent(at.y);
+        text += ', ' + units.bound(hist, e) + ' to ' + units.bound(hist, e + 1) + ': ' + (point.counts.get(e) || 0);
+      } else {
+        const column = charts.columnOf(view);
+        text += column ? ', ' + units.title(column) + ' ' + units.text(column, point.value) : '';
+      }
+      view.hint.textContent = text;
+    },
+    redraw: () => draw(),
+  };
+  const onTable = {
+    sort(view, column) {
+      view.down = view.sort === column.name ? !view.down : column.kind !== 'label';
+      view.sort = column.name;
+      const numeric = column.kind === 'counter' || column.kind === 'gauge';
+      if (numeric) view.charted = column.name;
+      view.plain = numeric;
+      writeAddress();
+      draw();
+    },
+    focus(view, key) {
+      view.focus = view.focus === key ? null : key;
+      if (model.histOf(view.columns) >= 0) view.plain = false;
+      focus = view;
+      writeAddress();
+      draw();
+    },
+  };
+  function makeView(name, columns) {
+    const wanted = state.wanted.get(name) || {}, sort = wanted.sort || '';
+    const view = { name, sort: sort.replace(/^-/, '') || null, down: sort[0] === '-', focus: wanted.row || null,
+      plain: false, zoom: null, search: wanted.find || '', columns, charted: null };
+    const box = element('section', byId('tables')), head = element('div', box, undefined, 'head');
+    element('h2', head, name);
+    view.about = element('span', head, '', 'hint');
+    element('span', head, undefined, 'fill');
+    view.row = element('button', head, '', 'small on');
+    view.row.addEventListener('click', () => onTable.focus(view, view.focus));
+    view.ask = element('button', head, 'Events of this row', 'small');
+    view.ask.addEventListener('click', () => askEvents(null, view));
+    view.scale = element('span', head, undefined, 'hint');
+    view.draw = element('button', head, '', 'small');
+    view.draw.addEventListener('click', () => { view.plain = !view.plain; draw(); });
+    charts.create(view, box, onChart);
     view.hint = element('div', box, '', 'hint');
+    view.flameHead = element('div', box, undefined, 'head');
+    view.find = element('input', view.flameHead);
+    Object.assign(view.find, { type: 'search', placeholder: 'Search stacks', value: view.search });
+    view.find.setAttribute('aria-label', 'Search stacks');
+    view.find.addEventListener('input', () => { view.search = view.find.value; writeAddress(); draw(); });
+    view.flameNote = element('span', view.flameHead, '', 'hint');
     view.flame = element('div', box, undefined, 'flame');
-    view.table = element('table', box);
+    view.table = element('table', element('div', box, undefined, 'scroll'));
     view.table.dataset.name = name;
     view.rest = element('div', box, '', 'hint');
-    listen(view);
     views.set(name, view);
+    return view;
   }
-  view.columns = columns;
-  const charted = columns.find(function (column) { return column.name === view.charted; });
-  if (!charted) {
-    const first = columns.find(function (column) { return column.kind === 'counter'; }) ||
-      columns.find(function (column) { return column.kind === 'gauge'; });
-    view.charted = first ? first.name : null;
+  function viewOf(name, columns) {
+    const view = views.get(name) || makeView(name, columns);
+    view.columns = columns;
+    if (!charts.columnOf(view)) {
+      const sorted = columns.find(column => column.name === view.sort && /counter|gauge/.test(column.kind));
+      const first = sorted || columns.find(column => column.kind === 'counter') ||
+        columns.find(column => column.kind === 'gauge');
+      view.charted = first ? first.name : null;
+    }
+    return view;
   }
-  return view;
-}
-function compare(a, b) {
-  if (typeof a === 'number' && typeof b === 'number') return a - b;
-  if (a === null || b === null) return a === b ? 0 : a === null ? -1 : 1;
-  return String(a) < String(b) ? -1 : String(a) > String(b) ? 1 : 0;
-}
-function drawTable(view, sum) {
-  const shown = sum.columns.map(function (column, i) { return { column: column, i: i }; }).filter(function (one) {
-    return one.column.kind !== 'histogram' && (one.column.kind !== 'none' || isList(one.column));
-  });
-  const hist = sum.columns.findIndex(function (column) { return column.kind === 'histogram'; });
-  const rows = Array.from(sum.rows.entries());
-  const sortAt = sum.columns.findIndex(function (column) { return column.name === view.sort; });
-  if (sortAt >= 0) {
-    rows.sort(function (a, b) { return compare(a[1][sortAt], b[1][sortAt]) * (view.down ? -1 : 1); });
+  function drawHead(view, sums) {
+    const counts = model.countsOf(sums.now, view.focus), hist = view.columns[model.histOf(view.columns)];
+    const column = charts.columnOf(view), heat = charts.isHeat(view);
+    const bound = q => '≤ ' + units.bound(hist, model.quantile(counts, q));
+    view.about.textContent = !heat ? column ? units.title(column) + (view.adds ? ' per second' : '') : '' :
+      counts.length ? model.totalOf(counts) + ' values, p50 ' + bound(0.5) + ', p90 ' + bound(0.9) +
+        ', p99 ' + bound(0.99) + ', max ' + bound(1) : 'no values in this time';
+    view.row.hidden = view.ask.hidden = !view.focus;
+    view.row.textContent = (labelsOf(view).map(one => one[1]).join(' ') || 'this row') + ' ✕';
+    view.row.title = 'Show all rows';
+    view.draw.hidden = !hist || !column;
+    view.draw.textContent = heat ? 'Bars' : 'Heat map';
+    view.scale.textContent = '';
+    if (heat) {
+      view.scale.append('— p50  ┄ p99   1');
+      element('i', view.scale, undefined, 'ramp').style.background = charts.ramp();
+      view.scale.append(String(view.max || 1));
+    }
   }
-  view.table.textContent = '';
-  const head = element('tr', element('thead', view.table));
-  shown.forEach(function (one) {
-    const mark = view.sort === one.column.name ? (view.down ? ' ▾' : ' ▴') : '';
-    const th = element('th', head, one.column.title + mark,
-      one.column.kind === 'label' || isList(one.column) ? 'text' : '');
-    th.dataset.name = one.column.name;
-    th.addEventListener('click', function () {
-      view.down = view.sort === one.column.name ? !view.down : one.column.kind !== 'label';
-      view.sort = one.column.name;
-      const numeric = one.column.kind === 'counter' || one.column.kind === 'gauge';
-      if (numeric) view.charted = one.column.name;
-      view.plain = numeric;
-      draw();
-    });
-  });
-  const body = element('tbody', view.table);
-  rows.slice(0, MAX_SHOWN).forEach(function (entry) {
-    const tr = element('tr', body, undefined, view.focus === entry[0] ? 'on' : '');
-    tr.addEventListener('click', function () {
-      view.focus = view.focus === entry[0] ? null : entry[0];
-      view.plain = hist >= 0 ? false : view.plain;
-      draw();
-    });
-    shown.forEach(function (one) {
-      const value = entry[1][one.i], column = one.column, part = column.name.match(/^p(\d+)/);
-      // Quantiles cannot be added up: the histogram says in which bucket they are.
-      const text = part && hist >= 0 && sum.reports > 1 && entry[1][hist] ?
-        '≤ ' + bound(sum.columns[hist], quantile(entry[1][hist], Number('0.' + part[1]))) : cell(column, value);
-      const td = element('td', tr, text, typeof value === 'string' || Array.isArray(value) ? 'text' : '');
-      td.dataset.name = column.name;
-    });
-  });
-  const cut = sum.more && sum.reports > 1 ? 'each report has only its first rows' : '';
-  const hidden = Math.max(rows.length - MAX_SHOWN, 0) + (cut ? 0 : sum.more);
-  view.rest.textContent = [hidden ? hidden + ' more rows' : '', cut].filter(Boolean).join('; ');
-}
-function draw() {
-  const list = selected(), names = [];
-  reports.forEach(function (report) {
-    report.tables.forEach(function (table) {
-      if (!names.includes(table.name)) names.push(table.name);
-      viewOf(table.name, table.columns);
-    });
-  });
-  byId('last').className = mode === 'last' ? 'on' : '';
-  byId('all').className = mode === 'all' ? 'on' : '';
-  byId('range').textContent = !list.length ? (reports.length ? 'nothing was reported' : 'no report yet') :
-    mode === 'last' ? 'until ' + clock(list[0].time) :
-      clock(list[0].time) + ' to ' + clock(list[list.length - 1].time) + ', ' + list.length + ' reports';
-  names.forEach(function (name) {
-    const view = views.get(name), sum = addUp(name, list);
-    drawChart(name, view);
-    if (!sum.columns) {
+  function drawView(view, range, seconds) {
+    const sums = { now: model.addUp(view.name, range, view.sum), before: null };
+    view.sum = sums.now;
+    if (state.before) sums.before = view.sumBefore = model.addUp(view.name, state.before, view.sumBefore);
+    if (sums.before && !sums.before.columns) sums.before = Object.assign({}, sums.before, { columns: view.columns });
+    charts.draw(view, state, sums);
+    drawHead(view, sums);
+    const isFlame = Boolean(sums.now.columns) && flame.has(sums.now.columns);
+    view.flame.hidden = view.flameHead.hidden = !isFlame;
+    if (!sums.now.columns) {
       view.table.textContent = '';
-      view.flame.textContent = '';
-      view.rest.textContent = 'no rows in this time';
+      view.rest.textContent = 'no rows in this time: the profiler reported none, ' +
+        model.within(range).reduce((sum, one) => sum + one.count, 0) + ' events were seen';
       return;
     }
-    drawTable(view, sum);
-    drawFlame(view, sum);
-  });
-  const newest = reports[reports.length - 1];
-  if (newest) {
-    byId('totals').textContent = newest.events + ' events' + (newest.lost ? ', ' + newest.lost + ' lost' : '');
-    byId('totals').className = newest.lost ? 'lost' : '';
+    tables.draw(view, sums, seconds, state.filter, onTable);
+    const keep = tables.matcher(state.filter), stack = view.columns.findIndex(model.isList);
+    const focused = view.focus && labelsOf(view)[0];
+    if (isFlame) {
+      flame.draw(view, sums, row => keep(row) && (!focused || row.includes(focused[1])) && row[stack] !== null);
+    }
   }
-}
+  function emptyState() {
+    if (!model.reports.length) return 'No report yet: the first one comes at the end of the interval.';
+    if (views.size) return '';
+    return model.reports[model.reports.length - 1].events ? 'This profiler prints events, no tables: ' +
+      'its newest events are below, how many there were is above.' : 'No event yet, nothing to report.';
+  }
+  function rangeText(range) {
+    if (range === undefined) return 'no report yet';
+    const list = model.within(range), last = list[list.length - 1];
+    if (!list.length) return 'no report in this time';
+    const span = list.length === 1 ? (state.mode === 'last' ? 'until ' : '') : clock(list[0].time) + ' to ';
+    return span + clock(last.time) + ', ' + list.length + (list.length === 1 ? ' report' : ' reports') +
+      (state.before ? '; before: ' + clock(state.before.start) + ' to ' + clock(state.before.to) : '');
+  }
+  function draw() {
+    if (document.hidden && views.size) return;
+    model.reports.slice(-1).concat(model.lastFilled() || []).forEach(report =>
+      report.tables.forEach(table => viewOf(table.name, table.columns)));
+    if (!state.chosen && Array.from(views.values()).some(view => flame.has(view.columns))) state.mode = 'all';
+    // Until the reports of a range from the address have come, their beginning is not known.
+    if (state.mode === 'range') state.range = rangeOf(state.range.from, state.range.to);
+    if (state.before) state.before = rangeOf(state.before.from, state.before.to);
+    const range = selected();
+    byId('newest').className = state.mode === 'last' ? 'on' : '';
+    byId('everything').className = state.mode === 'all' ? 'on' : '';
+    byId('compare').className = state.before ? 'on' : '';
+    byId('pause').className = state.paused ? 'on' : '';
+    byId('range').textContent = rangeText(range);
+    byId('empty').textContent = emptyState();
+    const seconds = range === undefined ? {} :
+      { now: model.secondsOf(range) || 1, before: state.before ? model.secondsOf(state.before) || 1 : 1 };
+    charts.draw(overview, state, { now: null });
+    views.forEach(view => drawView(view, range === undefined ? null : range, seconds));
+    const newest = model.reports[model.reports.length - 1];
+    if (newest) {
+      byId('totals').textContent = newest.events + ' events' + (newest.lost ? ', ' + newest.lost + ' lost' : '');
+      byId('totals').className = newest.lost ? 'lost' : '';
+    }
+    if (!views.size && newest && newest.events && (byId('events').hidden || follows)) {
+      follows = true;
+      askEvents(null, null);
+    }
+  }
 
-// --- what is selected, also in the address: #all, #FROM-TO in seconds since the epoch
+  // --- the command that gives what is seen
 
-function select(what, a, b) {
-  hideEvents();
-  mode = what;
-  from = a || 0;
-  to = b || 0;
-  history.replaceState(null, '', what === 'last' ? '#' : what === 'all' ? '#all' : '#' + from + '-' + to);
-  draw();
-}
-function readAddress() {
-  const range = location.hash.match(/^#([\d.]+)-([\d.]+)$/);
-  if (range) { mode = 'range'; from = Number(range[1]); to = Number(range[2]); }
-  else mode = location.hash === '#all' ? 'all' : 'last';
-}
-byId('last').addEventListener('click', function () { select('last'); });
-byId('all').addEventListener('click', function () { select('all'); });
-window.addEventListener('hashchange', function () { readAddress(); draw(); });
-window.addEventListener('resize', draw);
+  const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'";
+  const sqlName = name => name.replace(/\W+/g, '_').replace(/^_+|_+$/g, '');
+  function command() {
+    const words = about.command.map(quote), view = focus || views.values().next().value;
+    if (view && (view.focus || view.sort) && !about.command.some(word => /^--query/.test(word))) {
+      const where = labelsOf(view).map(one => sqlName(one[0]) + (one[1] === null ? ' IS NULL' :
+        ' = ' + (typeof one[1] === 'number' ? one[1] : "'" + String(one[1]).replace(/'/g, "''") + "'"))).join(' AND ');
+      const at = words.indexOf('--');
+      words.splice(at < 0 ? words.length : at, 0, '--query', quote('SELECT * FROM ' + sqlName(view.name) +
+        (view.focus && where ? ' WHERE ' + where : '') +
+        (view.sort ? ' ORDER BY ' + sqlName(view.sort) + (view.down ? ' DESC' : '') : '')));
+    }
+    return words.join(' ');
+  }
+  function copy() {
+    const text = command(), done = () => { byId('copy').textContent = 'Copied'; };
+    byId('copy').title = text;
+    const shown = () => window.prompt('The command:', text);
+    if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, shown);
+    else shown();
+    window.setTimeout(() => { byId('copy').textContent = 'Copy command'; }, 2000);
+  }
 
-// --- reports arrive
+  // --- the user
 
-function add(items) {
-  items.forEach(function (item) {
-    reports.push(item);
-    isWall = item.is_wall !== false;
+  function pause() {
+    state.paused = !state.paused;
+    const items = late;
+    late = [];
+    if (!state.paused) add(items);
+    showState('running', false);
+    draw();
+  }
+  const zoom = factor => { charts.zoomBy(factor); draw(); };
+  const keys = {
+    ArrowLeft: event => step(-1, event.shiftKey), ArrowRight: event => step(1, event.shiftKey),
+    a: () => select('all'), l: () => select('last'), c: compare, e: () => askEvents(null, null), t: switchTheme,
+    ' ': pause, '/': () => byId('filter').focus(), '+': () => zoom(0.5), '-': () => zoom(2),
+    Escape: () => {
+      if (!byId('events').hidden) hideEvents();
+      else if (charts.isZoomed()) charts.zoom(null);
+      else if (state.before) state.before = null;
+      else return select('all');
+      writeAddress();
+      return draw();
+    },
+  };
+  document.addEventListener('keydown', event => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches('input')) {
+      if (event.key === 'Escape') event.target.blur();
+      return;
+    }
+    if (event.key === 'Enter' && event.target.matches('tr')) { event.target.click(); return; }
+    if (!keys[event.key] || event.key === ' ' && event.target.matches('button')) return;
+    event.preventDefault();
+    keys[event.key](event);
   });
-  if (reports.length > KEEP) reports.splice(0, reports.length - KEEP);
-  if (items.length && !dragging) draw();
-}
-function setState(text, is_over) {
-  byId('state').textContent = text;
-  byId('state').className = is_over ? 'ended' : '';
-}
-// Returns null where the same is to be asked again: the answer is not ready (202), or too many ask (503).
-function get(path) {
-  return fetch(path + (path.includes('?') ? '&' : '?') + 'token=' + encodeURIComponent(token), { cache: 'no-store' })
-    .then(function (answer) {
-      if (answer.status === 202 || answer.status === 503) return null;
-      if (!answer.ok) throw new Error('the server answered ' + answer.status);
-      return answer.json();
+  const listen = (id, type, call) => byId(id).addEventListener(type, call);
+  listen('newest', 'click', () => select('last'));
+  listen('everything', 'click', () => select('all'));
+  listen('pause', 'click', pause);
+  listen('compare', 'click', compare);
+  listen('ask', 'click', () => askEvents(null, null));
+  listen('close', 'click', hideEvents);
+  listen('copy', 'click', copy);
+  listen('theme', 'click', switchTheme);
+  listen('filter', 'input', () => { state.filter = byId('filter').value; writeAddress(); draw(); });
+  window.addEventListener('hashchange', () => { readAddress(); draw(); });
+  window.addEventListener('resize', () => draw());
+  document.addEventListener('visibilitychange', () => draw());
+  system.addEventListener('change', () => { setTheme(document.documentElement.dataset.theme); draw(); });
+
+  // --- reports arrive
+
+  function add(items) {
+    if (state.paused) {
+      late = late.concat(items).slice(-model.KEEP);
+      showState('running', false);
+      return;
+    }
+    model.add(items);
+    if (items.length && !state.dragging) draw();
+  }
+  function showState(text, isOver) {
+    byId('state').textContent = state.paused && !isOver ? 'paused, ' + late.length + ' new reports' : text;
+    byId('state').className = isOver ? 'ended' : state.paused ? 'paused' : '';
+  }
+  // Returns null where the same is to be asked again: the answer is not ready (202), or too many ask (503).
+  function get(path) {
+    return fetch(path + (path.includes('?') ? '&' : '?') + 'token=' + encodeURIComponent(token), { cache: 'no-store' })
+      .then(answer => {
+        if (answer.status === 202 || answer.status === 503) return null;
+        if (!answer.ok) throw new Error('the server answered ' + answer.status);
+        return answer.json();
+      });
+  }
+  // What a request that failed says: without an answer nobody is there.
+  function failed(error) {
+    showState(error instanceof TypeError ? 'the run has ended' : error.message, true);
+  }
+  function poll() {
+    get('log?after=' + next).then(answer => {
+      next = answer.next;
+      showState('running', false);
+      add(answer.items);
+      window.setTimeout(poll, 1000);
+    }, error => {
+      failed(error);
+      window.setTimeout(poll, 5000);
     });
-}
-// What a request that failed says: without an answer nobody is there.
-function failed(error) {
-  setState(error instanceof TypeError ? 'the run has ended' : error.message, true);
-}
-function poll() {
-  get('log?after=' + next).then(function (answer) {
-    next = answer.next;
-    setState('running', false);
-    add(answer.items);
-    window.setTimeout(poll, 1000);
-  }, function (error) {
-    failed(error);
-    window.setTimeout(poll, 5000);
-  });
-}
-readAddress();
-get('about').then(function (about) {
-  byId('profiler').textContent = about.profiler;
-  byId('host').textContent = about.host;
-  document.title = about.profiler + ' - profscript';
-  poll();
-}, failed);
+  }
+  charts.create(overview, byId('overview'), onChart);
+  overview.hint = byId('seen');
+  overview.sideCanvas.hidden = true;
+  readAddress();
+  draw();
+  get('about').then(answer => {
+    about = answer;
+    byId('profiler').textContent = about.profiler;
+    byId('host').textContent = about.host;
+    document.title = about.profiler + ' - profscript';
+    poll();
+  }, failed);
+  return { state, views, add, draw, command, showEvents, overview };
+}());

@@ -2,6 +2,7 @@
 /* exported timeline */
 const timeline = (function () {
   const LABEL = 170, AXIS = 22, ROW = 18, QUEUE = 16, GAP = 4, WAIT = '#e8a33d', LOST = '#d0000040';
+  const STACK = 8;                // frames of a stack beside the mouse
   const part = id => document.getElementById(id);
   const data = JSON.parse(part('data').textContent);
 
@@ -17,17 +18,31 @@ const timeline = (function () {
     items.what = decoded(items.what, Int32Array);
     items.row = decoded(items.row, Int32Array);
   }
+  data.events.stack = data.events.to; // the number of a stack's innermost frame; 0: none
+  data.events.to = data.events.from;
   const threads = data.threads.map(([name, pid, tid]) =>
     ({ name, pid, tid, isCpu: pid < 0, label: pid < 0 ? name : name + ' ' + tid, busy: 0 }));
   const view = { from: 0, to: Math.max(data.end, 1) };
   let rows = [], shown = [], query = '', matches = null, selection = null;
 
-  function time(ns) {
+  // step: between labels that have to differ
+  function time(ns, step) {
     const size = Math.abs(ns);
+    const unit = [[1e9, ' s'], [1e6, ' ms'], [1e3, ' µs'], [1, ' ns']].find(one => size >= one[0]);
+    const digits = step && unit && Math.max(0, Math.ceil(Math.log10(unit[0] / step) - 1e-9));
+    if (step && unit) return (ns / unit[0]).toFixed(digits) + unit[1];
     return size >= 1e9 ? (ns / 1e9).toFixed(6) + ' s' : size >= 1e6 ? (ns / 1e6).toFixed(3) + ' ms'
       : size >= 1e3 ? (ns / 1e3).toFixed(3) + ' µs' : ns + ' ns';
   }
 
+  // The frames of a stack, the innermost first.
+  function frames(node) {
+    const list = [], { parent, frame, names } = data.stacks;
+    for (; node > 0; node = parent[node - 1]) list.push(names[frame[node - 1]]);
+    return list;
+  }
+
+  const styles = getComputedStyle(document.documentElement), style = name => styles.getPropertyValue(name);
   const colors = new Map();
   function color(name) {
     let found = colors.get(name);
@@ -73,7 +88,7 @@ const timeline = (function () {
   // A layer of a row: slices, ticks or a graph, drawn between two heights of the row.
   const slices = (items, list, name, fill, top, height) => ({ kind: 'slices', items, list, name, fill, top, height });
   const ticks = (list, top, height) => ({ kind: 'ticks', items: data.events, list,
-    name: i => data.names[data.events.what[i]], fill: () => '#444', top, height });
+    name: i => data.names[data.events.what[i]], fill: () => style('--tick'), top, height });
   const threadOf = items => i => threads[items.what[i]].label;
   const colorOf = items => i => color(threads[items.what[i]].name);
 
@@ -179,6 +194,7 @@ const timeline = (function () {
     for (let n = Math.max(0, search(list, view.from, i => items.from[i]) - 1); n < list.length; n++) {
       const i = list[n];
       if (items.from[i] > view.to) break;
+      if (items.to[i] < view.from) continue;
       const left = Math.max(LABEL, x(items.from[i])), end = Math.min(right, Math.max(x(items.to[i]), left + 1));
       if (end <= drawn || end < LABEL) continue; // a pixel is drawn once
       drawn = Math.ceil(end);
@@ -247,13 +263,13 @@ const timeline = (function () {
   function drawAxis() {
     const wanted = (view.to - view.from) / (width() / 110), unit = Math.pow(10, Math.floor(Math.log10(wanted)));
     const step = [1, 2, 5, 10].map(n => n * unit).find(n => n >= wanted);
-    context.fillStyle = '#fff';
+    context.fillStyle = style('--back');
     context.fillRect(0, 0, canvas.clientWidth, AXIS);
     for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
-      context.fillStyle = '#ddd';
+      context.fillStyle = style('--line');
       context.fillRect(Math.round(x(t)), AXIS - 5, 1, canvas.clientHeight);
-      context.fillStyle = '#555';
-      context.fillText(time(t), x(t) + 3, AXIS / 2);
+      context.fillStyle = style('--dim');
+      context.fillText(time(t, step), x(t) + 3, AXIS / 2);
     }
   }
 
@@ -293,13 +309,13 @@ const timeline = (function () {
         else drawSlices(layer, y);
       }
       drawLosses(row, y);
-      context.fillStyle = '#fff';
+      context.fillStyle = style('--back');
       context.fillRect(0, y, LABEL, row.height);
       context.save();
       context.beginPath();
       context.rect(0, y, LABEL - 6, row.height);
       context.clip();
-      context.fillStyle = '#222';
+      context.fillStyle = style('--text');
       context.fillText(row.label, 8, y + Math.min(row.height, ROW) / 2);
       context.restore();
     }
@@ -334,8 +350,8 @@ const timeline = (function () {
     return layer.name(i) + (layer.name(i).endsWith(' ') ? threads[layer.items.row[i]].name : '');
   }
 
-  // What is under the mouse: the lines of its description; null: nothing.
-  function describe(px, py) {
+  // What is at a place: the lines of its description; null: nothing. isWhole: with all of a stack.
+  function describe(px, py, isWhole) {
     const y = py - AXIS + box.scrollTop, row = shown.find(one => y >= one.y && y < one.y + one.height + GAP);
     if (!row || py < AXIS) return null;
     if (px < LABEL) return [row.label];
@@ -363,6 +379,9 @@ const timeline = (function () {
         lines.push(title(layer, best), time(items.from[best])
           + (layer.kind === 'slices' ? ', for ' + time(items.to[best] - items.from[best]) : ''));
         if (layer.items === data.runs && row.cpu !== undefined) lines.push('runs on ' + row.label);
+        const stack = layer.items === data.events ? frames(items.stack[best]) : [];
+        lines.push(...stack.slice(0, isWhole ? stack.length : STACK).map(name => '  ' + name));
+        if (!isWhole && stack.length > STACK) lines.push('  ...');
         return lines;
       }
     }
@@ -421,9 +440,15 @@ const timeline = (function () {
     part('note').textContent = lines.join('; ');
   }
 
+  function showDetails(lines) {
+    part('details').hidden = !lines;
+    part('details').textContent = lines ? lines.join('\n') : '';
+    redraw();
+  }
+
   let drag = null;
   canvas.addEventListener('mousedown', event => {
-    drag = { x: event.offsetX, from: view.from, to: view.to };
+    drag = { x: event.offsetX, y: event.offsetY, from: view.from, to: view.to };
     if (event.shiftKey) selection = { x: event.offsetX, to: event.offsetX };
     box.focus();
     event.preventDefault();
@@ -437,7 +462,9 @@ const timeline = (function () {
     }
     if (drag) redraw();
   });
-  window.addEventListener('mouseup', () => {
+  window.addEventListener('mouseup', event => {
+    const px = event.clientX - canvas.getBoundingClientRect().left;
+    if (drag && !selection && Math.abs(px - drag.x) < 3) showDetails(describe(drag.x, drag.y, true));
     if (selection && Math.abs(selection.to - selection.x) > 3) {
       const from = Math.min(selection.x, selection.to), to = Math.max(selection.x, selection.to);
       show(at(from), at(to));
@@ -468,12 +495,14 @@ const timeline = (function () {
   box.addEventListener('keydown', event => {
     if (event.key === 'Enter') next(event.shiftKey ? -1 : 1);
     else if (event.key === '/') part('search').focus();
+    else if (event.key === 'Escape') showDetails(null);
     else if (keys[event.key] && !event.ctrlKey && !event.metaKey) keys[event.key]();
     else return;
     event.preventDefault();
   });
   part('search').addEventListener('input', event => find(event.target.value));
   part('search').addEventListener('keydown', event => { if (event.key === 'Enter') next(event.shiftKey ? -1 : 1); });
+  window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
   part('in').addEventListener('click', () => zoom(0.5));
   part('out').addEventListener('click', () => zoom(2));
   part('all').addEventListener('click', () => show(0, data.end));

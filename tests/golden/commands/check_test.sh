@@ -50,3 +50,18 @@ expect_line 'unless it has mistakes' "^module.lua:1: undeclared global 'str'" ou
 check 'a good script is a success' "$PROFSCRIPT" check good.lua "$TOP"/examples/*.lua
 "$PROFSCRIPT" ./option.lua --input "$DATA/sched.data" >out 2>err
 check 'a run is refused before it starts' test $? -eq 2 -a ! -s out
+
+cat >keys.lua <<'E'
+local seen = {}
+return { summary = 'S', start = function() return { ['block:block_rq_issue'] = function(ev)
+  seen[ev.dev * 2 ^ 32 + ev.sector] = true
+  seen[ev.nr_sector + ev.dev * 4294967296] = true
+  seen[tostring(ev:u64 'dev' * 0x100000000 + ev.sector)] = ev._time * 1e9
+  seen[ev.dev * 1000 + ev.nr_sector] = true
+end } end }
+E
+"$PROFSCRIPT" check keys.lua >out 2>err
+check 'a sum that is not exact is no mistake' test $? -eq 0
+check 'but there is a warning' test "$(grep -c 'warning: the sum is not exact beyond 2^53' out)" -eq 2
+expect_line 'at its line' '^keys.lua:3: warning' out
+expect_line 'in any order' '^keys.lua:4: warning' out

@@ -36,4 +36,6 @@ awk '/^[0-9]/ { if (++ends % 2) delete seen } # the first event of a pair
 	/^[0-9|]/ { if (seen[substr($0, 29)]++) print }' "$TMP/out" >"$TMP/twice"
 check 'rundelay: details show each switch once' diff /dev/null "$TMP/twice"
 "$PROFSCRIPT" rundelay --filter nosuchtask --input "$DATA/hogs.data" >"$TMP/out" 2>"$TMP/err"
-check 'rundelay: no task has the name' diff <(echo 'rundelay: nothing to report') "$TMP/err"
+expect_line 'rundelay: no task has the name' \
+	"^rundelay: nothing to report: the filter 'comm == \"nosuchtask\"' rejected all 229 sched:sched_wakeup; " "$TMP/err"
+check 'and one line says so' test "$(grep -c . "$TMP/err")" -eq 1

@@ -45,6 +45,18 @@ check('names are no markup', document.querySelectorAll('script').length === 2 &&
 check('a table of functions', document.querySelector('table').rows[1].textContent.indexOf('lex') > 0);
 END
 
+{
+	printf 'app'
+	printf ';deep%d' $(seq 120)
+	echo ' 10'
+} >"$TMP/deep.folded"
+for kind in html svg; do
+	"$PROFSCRIPT" flamegraph "$TMP/deep.folded" "$TMP/deep.$kind"
+	in_browser "deep stacks, $kind" "$TMP/deep.$kind" <<'END'
+check('the roots are seen', box('all').bottom <= window.innerHeight && box('all').top > 0 && window.scrollY > 500, box('all').top);
+END
+done
+
 "$PROFSCRIPT" flamegraph --inverted "$TMP/cpu.folded" "$TMP/icicle.svg"
 dom "file://$TMP/icicle.svg?s=read_" >"$TMP/dom"
 expect_line 'a picture searches for the text in its address' 'Matched: 30\.0%' "$TMP/dom"

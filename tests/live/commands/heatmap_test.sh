@@ -14,3 +14,6 @@ fire('mouseover', cells[0]);
 check('the mouse shows figures', /939 ns to 1.02 µs: 1$/.test(document.querySelector('.details').textContent));
 END
 loads_nothing "$TMP/heat.html"
+"$PROFSCRIPT" multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ --input "$DATA/sched.data" \
+	--heatmap "$TMP/pairs.svg" >"$TMP/out" 2>"$TMP/err"
+expect_line 'a run says where its heat map is' "The heat map is in $TMP/pairs-sched_wakeup-sched_switch.svg" "$TMP/err"

@@ -33,16 +33,18 @@ follow() {
 	scripts "$1.md"
 	page_commands "$TOP/docs/$1.md"
 	sed -n "/^## $2/,/^## [^$(printf %.1s "$2")]/p" "$TOP/docs/$1.md" | grep '^|' | tail -n +3 |
-		sed 's/^.*| `\(.*\)` |$/\1/' | grep -E '^(exec|sql) -e' | grep -v '\.\.\.' >one-liners
+		sed -E 's/^.*\| `([^`]*)`[^`|]*(`[^`|]*`)?[^`|]*\|$/\1/' | grep -E '^(exec|sql|list|multi-trace) ' | grep -v '\.\.\.' >one-liners
 	check "$1: there are one-liners" test "$(wc -l <one-liners)" -ge "$3"
 	while IFS= read -r line; do
-		# Something for each: reads, programs that start, and calls of the C library.
-		bash -c "exec \"\$0\" $line --duration 1 -- bash -c 'for i in {1..20}; do ls /usr/lib >/dev/null; done; for i in {1..300000}; do :; done'" \
-			"$PROFSCRIPT" >"$TMP/out" 2>"$TMP/err" </dev/null
+		# Something for each: reads, programs that start, calls of the C library, and a write to the disk.
+		run=
+		[[ $line != *' -e '* || $line == *' help' ]] || run="--duration 1 -- bash -c 'dd if=/dev/zero of=$TOP/build/written bs=4k count=1 oflag=sync;
+			for i in {1..20}; do ls /usr/lib >/dev/null; done; for i in {1..300000}; do :; done'"
+		bash -c "exec \"\$0\" $line $run" "$PROFSCRIPT" >"$TMP/out" 2>"$TMP/err" </dev/null
 		status=$?
 		[ $status -ne 0 ] || [ -s "$TMP/out" ] || { status=1; echo 'it printed nothing' >"$TMP/err"; }
 		unavailable $status "$line" || result $status "$line" "$TMP/err"
 	done <one-liners
 }
-follow from-bpftrace One-liners 8
+follow from-bpftrace One-liners 20
 follow from-perf-python "perf's scripts" 4

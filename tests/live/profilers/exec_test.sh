@@ -22,6 +22,17 @@ counted 'exec -t' 20000
 workload syscalls 20000
 trace_workload exec -m 1024 -e "raw_syscalls:sys_enter/id==$GETPPID&&common_pid==$WORKLOAD/" --format csv 'count()'
 counted 'exec on all CPUs' 20000
+workload syscalls 20000
+trace_workload exec -m 1024 -e "$enter" --format csv 'lhist(ev.id, 0, 400, 10, syscall(ev.id))' -p $WORKLOAD
+counted 'a linear histogram' "getppid,$((GETPPID / 10 * 10)),$((GETPPID / 10 * 10 + 10)),20000"
+for capture in auto perf; do
+	workload syscalls 20000
+	trace_workload exec -m 1024 -e "$enter" --format csv --capture $capture '@[comm] = avg(ev.id); @m = max(ev.id)' -p $WORKLOAD
+	expect_line "avg, --capture $capture" ",20000,$((GETPPID * 20000)),$GETPPID\$" "$TMP/out"
+	expect_line "max, --capture $capture" ",$GETPPID\$" <(tail -n 1 "$TMP/out")
+done
+"$PROFSCRIPT" explain exec -e "$enter" '@[comm] = avg(ev.id); lhist(ev.id, 0, 400, 10, syscall(ev.id))' >"$TMP/out"
+expect_line 'averages and linear histograms count in the kernel' 'counted in the kernel, by a BPF program' "$TMP/out"
 
 # Wakeups between two pinned threads.
 workload pingpong -c 0 3000

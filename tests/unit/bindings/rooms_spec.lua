@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
 local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf',
-  'bpf/gen', 'bindings/select', 'bindings/pairs', 'bindings/options', 'bpf/ways', 'bindings/session',
-  'bindings/report', 'bindings/run', 'bindings/command' }
+  'bpf/gen', 'bindings/select', 'bindings/pairs', 'bpf/handlers', 'bindings/options', 'bpf/ways', 'bindings/session',
+  'bindings/report', 'bpf/run', 'bindings/run' }
 -- Those of scripts/lib, and which of them may use FFI. Scripts of users reach the last one only.
-local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'followers', '' }
+local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'run', 'followers', 'command', '' }
 local WITH_FFI = { ['scripts/lib/sql'] = true, ['scripts/lib/export'] = true, ['scripts/lib/export/formats'] = true,
-  ['scripts/lib/serve'] = true }
+  ['scripts/lib/serve'] = true, ['scripts/lib/command'] = true, ['scripts/lib/run'] = true }
 local FFI_FILES = { ['scripts/lib/engines/symbolize.lua'] = true } -- the symbols of any program, for --symbols
 local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true } -- where scripts and users look for names
 local MAX_FILES = 30
@@ -105,8 +105,8 @@ describe('folders', function()
     end
   end)
 
-  it('of bindings/ leave the fields of a run to run.lua', function()
-    local writes = grep("\\brun\\.([a-z_.]+, run\\.)*[a-z_.]+ = ", 'bindings scripts')
+  it('of bindings/ and bpf/ leave the fields of a run to run.lua', function()
+    local writes = grep("\\brun\\.([a-z_.]+, run\\.)*[a-z_.]+ = ", 'bindings bpf scripts')
     for _, write in ipairs(writes) do
       assert(write.file == 'bindings/run/run.lua', ('%s: %s'):format(write.file, write.match))
     end

@@ -122,21 +122,74 @@ describe('aggregate', function()
     for _, v in ipairs { -2, 0, 1, 1000, 1500, 1600, 3000 } do hist:add(v, 'a\27', 3) end
     local out = recorder 'text'
     hist:print(out)
-    local empty = '|' .. (' '):rep(52) .. '|\n'
     local third = '|' .. ('@'):rep(26) .. (' '):rep(26) .. '|\n'
-    local rows = {}
-    for i, label in ipairs { '[2, 4)', '[4, 8)', '[8, 16)', '[16, 32)', '[32, 64)', '[64, 128)', '[128, 256)',
-      '[256, 512)' } do
-      rows[i] = ('%-16s %8d '):format(label, 0) .. empty
-    end
     assert.equal('STAMP\n' .. 'comm=a\\x1b nr=3:\n'
       .. '(..., 0)                1 ' .. third
       .. '[0]                     1 ' .. third
       .. '[1]                     1 ' .. third
-      .. table.concat(rows)
+      .. '...\n'
       .. '[512, 1K)               1 ' .. third
       .. '[1K, 2K)                2 |' .. ('@'):rep(52) .. '|\n'
       .. '[2K, 4K)                1 ' .. third .. '\n', table.concat(out.text))
+  end)
+
+  it('draws linear histograms, with their ends', function()
+    local hist = aggregate.new('lhist', { 'k' }, { low = 0, high = 25, step = 10 })
+    for _, v in ipairs { -5, 0, 9.5, 24, 25, 900LL } do hist:add(v, 'a') end
+    hist:add(3, 'b')
+    assert.same({
+      { k = 'a', high = 0, count = 1 }, { k = 'a', low = 0, high = 10, count = 2 },
+      { k = 'a', low = 20, high = 25, count = 1 }, { k = 'a', low = 25, count = 2 },
+      { k = 'b', low = 0, high = 10, count = 1 },
+    }, (rows_of(hist)))
+    local out = recorder 'text'
+    hist:print(out, { limit = 1 })
+    local text = table.concat(out.text)
+    assert.truthy(text:find '^STAMP\nk=a:\n%(%.%.%., 0%)  +1 |')
+    assert.truthy(text:find '\n%[10, 20%)  +0 |')
+    assert.truthy(text:find '\n%[25, %.%.%.%)  +2 |')
+    assert.falsy(text:find 'k=b')
+    hist:clear()
+    assert.same({}, (rows_of(hist)))
+    assert.has_error(function() aggregate.new('lhist', {}, { low = 0, high = 0, step = 1 }) end,
+      'lhist takes three numbers: where its buckets begin, where they end, and their width')
+  end)
+
+  it('averages and keeps extremes, also of negative numbers', function()
+    local avg, least, most = aggregate.new('avg', { 'k' }), aggregate.new('min', {}), aggregate.new('max', { 'k' })
+    for _, v in ipairs { -2, -1LL, 9 } do
+      avg:add(v, 'a')
+      least:add(v)
+      most:add(-v, 'a')
+    end
+    assert.same({ { k = 'a', count = 3, total = 6, avg = 2 } }, (rows_of(avg)))
+    assert.same({ { min = -2 } }, (rows_of(least)))
+    assert.same({ { k = 'a', max = 2 } }, (rows_of(most)))
+    for _, one in ipairs { avg, least, most } do
+      one:clear()
+      assert.same({}, (rows_of(one)))
+    end
+    most:add(-7, 'a')
+    assert.same({ { k = 'a', max = -7 } }, (rows_of(most)))
+  end)
+
+  it('sorts by a key or another column', function()
+    local times = aggregate.new('quantiles', { 'k', 'n' })
+    for i, k in ipairs { 'b', 'a', 'c' } do
+      for _ = 1, i do times:add(10 - i, k, -i) end
+    end
+    local function keys(sort, limit)
+      local list = {}
+      for i, row in ipairs((rows_of(times, { sort = sort, limit = limit }))) do list[i] = row.k end
+      return table.concat(list)
+    end
+    assert.equal('cab', keys())
+    assert.equal('abc', keys 'key')
+    assert.equal('ab', keys('key', 2))
+    assert.equal('cab', keys 'n')
+    assert.equal('bac', keys 'max')
+    assert.equal('cab', keys 'total')
+    assert.has_error(function() keys 'p90' end, "quantiles:print: there is no column 'p90' to sort by")
   end)
 
   it('prints histograms as rows in JSON and CSV', function()

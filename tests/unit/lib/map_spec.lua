@@ -13,7 +13,6 @@ describe('map', function()
     assert.equal('wide', m:get(0xffff888100000000ULL + 8))
     assert.is_nil(m:get(-0x777eFFFFFFF8LL)) -- the same bits, another number
     assert.is_nil(m:get(WIDE + 1))
-    assert.is_nil(m:get(tonumber(WIDE)))
     assert.equal(2, m:count())
   end)
 
@@ -25,6 +24,19 @@ describe('map', function()
     for i, key in ipairs(keys) do m:set(key, i) end
     for i, key in ipairs(keys) do assert.equal(i, m:get(key)) end
     assert.equal(16, m:count())
+  end)
+
+  it('refuses numbers that are not exact', function()
+    local m, pairs_of = map.new(), map.new(2)
+    for _, key in ipairs { tonumber(WIDE), 2 ^ 53, -2 ^ 53, -2 ^ 63 } do
+      assert.has_error(function() m:get(key) end)
+      assert.has_error(function() m:set(key, 1) end)
+      assert.has_error(function() pairs_of:add(1, key, 1) end)
+    end
+    m:set(2 ^ 53 - 1, 'largest')
+    m:set(0.5, 'half')
+    m:set(math.huge, 'infinite')
+    assert.equal(3, m:count())
   end)
 
   it('adds, takes and clears', function()

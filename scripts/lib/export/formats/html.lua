@@ -4,18 +4,18 @@
 --- the policy in its head forbids everything that is not in the file.
 ---
 --- - Who ran on a CPU, and who waited for it (run queues).
---- - Pairs are slices; events are ticks of their thread; counts are graphs; losses are marked.
+--- - Pairs are slices; events are ticks of their thread, with their stacks; counts are graphs; losses are marked.
 --- - The page stays small enough for a browser: if there is too much of a kind, what is shorter than a minimum is left
 ---   out, which the page says.
 local ffi = require 'ffi'
 local items = require 'lib.export.timeline_items'
 local lanes = require 'lib.export.lanes'
 local queues = require 'lib.export.queues'
+local stacks = require 'lib.export.stacks'
 local switches = require 'lib.export.switches'
 local text = require 'bindings.base.text'
 local threads = require 'lib.export.threads'
 local version = require 'bindings.base.version'
-local web = require 'lib.web.files'
 
 local html = { suffixes = { '.html' } }
 
@@ -40,7 +40,8 @@ Html.__index = Html
 ---@param target ExportTarget
 ---@return Html
 function html.new(target)
-  local self = setmetatable({ target = target, threads = threads.new(target), finishers = {}, by_cpu = {}, lanes = {},
+  local self = setmetatable({ target = target, threads = threads.new(target), tree = stacks.tree(target), node = 0,
+    finishers = {}, by_cpu = {}, lanes = {},
     series = {}, losses = {}, lost_events = 0, runs = items.new 'slices', waits = items.new 'slices',
     pairs = items.new 'slices', events = items.new 'ticks', counts = items.new 'ticks' }, Html)
   self.name, self.names = numbered()
@@ -68,6 +69,18 @@ function Html:running(event)
   return switched
 end
 
+--- Returns what takes an event with a stack. A sample comes only here, an event of another kind to event() next.
+function Html:sample(event)
+  local all, events, name = self.threads, self.events, self.name(event.name)
+  local is_sample = event.request.perf_event ~= 0
+  return function(e, stack)
+    self.node = self.tree:leaf(stack)
+    if not is_sample then return end
+    events:add(e.time, self.node, name, all:of(e).index - 1)
+    self.node = 0
+  end
+end
+
 function Html:event(event)
   local running, queue = self:running(event), self.queues:of(event)
   local all, events, name = self.threads, self.events, self.name(event.name)
@@ -76,8 +89,9 @@ function Html:event(event)
     if running then
       running(e)
     else
-      events:add(e.time, e.time, name, thread.index - 1)
+      events:add(e.time, self.node, name, thread.index - 1)
     end
+    self.node = 0
     if queue then queue(e) end
   end
 end
@@ -141,7 +155,7 @@ function Html:finish(time)
   self.queues.finish(time)
   self.threads:rename()
   local left_out = 0
-  local before, after = web['timeline.html']:match '^(.*type="application/json">\n)(.*)$'
+  local before, after = require('lib.web.files')['timeline.html']:match '^(.*type="application/json">\n)(.*)$'
   file:put(before)
   file:put '{'
   for _, kind in ipairs { 'runs', 'waits', 'pairs', 'events', 'counts' } do
@@ -158,6 +172,10 @@ function Html:finish(time)
   file:put(('"lanes":%s,\n'):format(json_list(self.lanes, function(lane)
     return ('[%s,%d]'):format(json(lane.name), lane.thread and lane.thread.index - 1 or -1)
   end)))
+  local tree, names = self.tree, {}
+  for i = 0, tree.nr_frames - 1 do names[i + 1] = tree.frames[i].name end
+  file:put(('"stacks":{"parent":[%s],"frame":[%s],"names":%s},\n'):format(table.concat(tree.parent, ','),
+    table.concat(tree.frame, ','), json_list(names, json)))
   file:put(('"threads":%s}'):format(json_list(self.threads.list, function(one)
     if one.is_cpu then return ('[%s,-1,%d]'):format(json(one.name), one.tid - threads.CPUS - 1) end
     return ('[%s,%d,%d]'):format(json(one.name), one.pid, one.tid)

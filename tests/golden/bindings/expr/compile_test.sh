@@ -14,9 +14,10 @@ wakeups=$(grep -c . "$TMP/wakeups")
 lines() {
 	local name=$1 n=$2
 	shift 2
-	run trace "$@" >"$TMP/out" 2>&1
+	run trace "$@" >"$TMP/out" 2>"$TMP/err"
 	echo "$(grep -c . "$TMP/out") lines, not $n" >>"$TMP/out"
 	result $(($(grep -c . "$TMP/out") - 1 != n)) "$name" "$TMP/out"
+	[ "$n" -gt 0 ] || expect_line "$name: a line says so" '^trace: the filter .* rejected all 123 sched:sched_wakeup$' "$TMP/err"
 }
 
 # Text from the user is never a format.

@@ -53,3 +53,33 @@ printf 'true\t6\t2\t3\tx\t1\t][][\ta"]\t ]] \n' >expected
 expect_text 'other brackets' expected "$PROFSCRIPT" ./other.lua --input "$data"
 printf '%s\n' 'return {' 'summary = t[1' '}' >s.lua
 refused 'a missing bracket' 2 "./s.lua:3: ']' expected" ./s.lua --input "$data"
+
+# Numbers that are not exact, as keys of whatever takes keys.
+cat >inexact.lua <<'E'
+local join, map, aggregate, counter = require 'lib.join', require 'lib.map', require 'lib.aggregate', require 'lib.counter'
+return { summary = 'keys', options = { how = { type = 'string', required = true, help = 'which' } },
+  start = function(opt, out)
+    local j, m, a, c, t = join.new(), map.new(), aggregate.new('count', { 'x' }), counter.new { 'x' }, {}
+    local use = {
+      start = function(key) j:start(key, 1) end,
+      finish = function(key) j:finish(key, 1) end,
+      map = function(key) m:set(key, 1) end,
+      count = function(key) a:add(key) end,
+      counter = function(key) c:add(1, key) end,
+      table = function(key) t[key] = 1 end,
+    }
+    return {
+      ['raw_syscalls:sys_enter'] = function(ev) use[opt.how](2 ^ 53 + ev.id) end,
+      stop = function() out:print('stopped') end,
+    }
+  end }
+E
+line=6
+for how in start finish map count counter table; do
+	"$PROFSCRIPT" ./inexact.lua --how $how --input "$data" >out 2>err
+	check "$how: an error" test $? -eq 1
+	expect_line "$how: the script's line" "^profscript: ./inexact.lua:$line: the number 900719925474[0-9]* cannot be a key" err
+	line=$((line + 1))
+done
+"$PROFSCRIPT" exec -e raw_syscalls:sys_enter 'count(9007199254740992LL + ev.id)' --input "$data" >out 2>err
+check '64-bit integers are exact' test "$(grep -c '^ *900719925474[0-9]*[13579] ' out)" -gt 0

@@ -28,7 +28,7 @@ name=slp$$
 cp "$(command -v sleep)" "$TMP/$name"
 by_name="sched:sched_switch/prev_comm==\"$name\"||next_comm==\"$name\"/,sched:sched_wakeup/comm==\"$name\"/"
 
-# watched ARGS...
+# What perf has hidden is also said. watched ARGS...
 watched() {
 	local peer
 	"$PROFSCRIPT" trace -m 1024 --capture perf -e "$by_name" >all 2>&1 &
@@ -39,7 +39,7 @@ watched() {
 	end_watch
 	kill -INT $peer
 	wait $peer
-	cat err >>out
+	grep -v ' are missing: ' err >>out
 }
 
 # reported FILE: the events of the workload up to the end of its sleep; when it ends, the run may end before it is
@@ -102,7 +102,7 @@ wait $tracer
 expect_line 'new threads of a process' '^count\(\),[0-9.]+,threads,[1-9][0-9]*$|^.*threads,[1-9][0-9]*$' out
 check 'and no others' awk -F, 'NR > 1 && !/threads/ { exit 1 }' out
 
-"$PROFSCRIPT" trace -e 'task-state/-N 4/' -p $$ --no-inherit >out 2>&1 &
+"$PROFSCRIPT" trace -e 'task-state/-N 4/' -p $$ --no-inherit >out 2>err &
 tracer=$!
 wait_for 20 test ! -e /proc/$tracer # it sleeps and wakes up
 wait $tracer

@@ -54,6 +54,31 @@ check('the mouse shows who ran', text('tip').indexOf(name + '\n') === 0 && docum
   text('tip'));
 var pixel = canvas.getContext('2d').getImageData(px(middle), y, 1, 1).data;
 check('something is drawn there', pixel[3] === 255 && pixel[0] + pixel[1] + pixel[2] < 750, pixel);
+mouse('mousedown', px(middle), y);
+mouse('mouseup', px(middle), y);
+check('a click shows it below', text('details').indexOf(name + '\n') === 0 && !document.getElementById('details').hidden, text('details'));
+document.getElementById('rows').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
+check('until Esc', document.getElementById('details').hidden);
+// Where nobody runs, nothing is drawn, also if somebody ran before.
+var gap = cpu.layers[0].list.findIndex(function (one, n, list) { return n > 0 && items.from[one] - items.to[list[n - 1]] > 2000; });
+if (gap > 0) {
+  timeline.show(items.to[cpu.layers[0].list[gap - 1]] + 500, items.from[cpu.layers[0].list[gap]] - 500);
+  timeline.draw();
+  check('no mark of what ended before the view', canvas.getContext('2d').getImageData(170, y - 5, 3, 1).data[3] === 0, gap);
+}
+function axis() {
+  var labels = [], context = canvas.getContext('2d'), fill = context.fillText;
+  context.fillText = function (label, x, y) { if (y === 11) labels.push(label); };
+  timeline.draw();
+  context.fillText = fill;
+  return labels;
+}
+for (var span = timeline.data.end; span >= 1000; span /= 10) {
+  timeline.show(timeline.data.end / 2, timeline.data.end / 2 + span);
+  var labels = axis();
+  check('labels differ at ' + Math.round(span) + ' ns', labels.length > 1 && new Set(labels).size === labels.length, labels);
+}
+timeline.show(0, timeline.data.end);
 fire('click', document.getElementById('in'));
 check('+ zooms', Math.abs(timeline.view.to - timeline.view.from - timeline.data.end / 2) < 1, timeline.view.to);
 fire('click', document.getElementById('all'));
@@ -117,6 +142,18 @@ END
 in_browser 'some threads' "$TMP/mixed.html" <<'END'
 check('their switches do not tell who runs', timeline.data.runs.n === 0 && timeline.data.waits.n === 0);
 check('events are ticks', timeline.data.events.n > 0);
+END
+in_browser stacks "$TMP/mixed.html" <<'END'
+var events = timeline.data.events, with_stack = Array.from(events.stack).findIndex(function (node) { return node > 0; });
+check('an event has its stack', with_stack >= 0, events.stack);
+var row = timeline.rows.find(function (one) { return one.layers.some(function (layer) { return layer.list && layer.list.indexOf(with_stack) >= 0; }); });
+timeline.draw();
+timeline.show(events.from[with_stack] - 1000, events.from[with_stack] + 1000);
+timeline.draw();
+var place = (events.from[with_stack] - timeline.view.from) / (timeline.view.to - timeline.view.from);
+var lines = timeline.describe(170 + place * (document.getElementById('canvas').clientWidth - 170), 22 + row.y + 2, true);
+var stack = lines.filter(function (line) { return /^  /.test(line); });
+check('with names', stack.length > 1 && stack.every(function (line) { return timeline.data.stacks.names.indexOf(line.slice(2)) >= 0; }), lines);
 END
 
 # A name that attacks the page.

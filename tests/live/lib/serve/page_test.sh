@@ -32,7 +32,9 @@ check 'the page' test "$(get "/?token=$token")" = 200
 cp "$TMP/body" "$TMP/served.html"
 check 'the reports' test "$(get "/log?after=0&token=$token")" = 200
 cp "$TMP/body" "$TMP/log"
-check 'the page loads nothing' sh -c '! grep -E "(src|href)=\"[^d\"]|https?://" "$1"' - "$TMP/served.html"
+check 'the page loads nothing' sh -c '! grep -v "^// https://d3js.org/.* Copyright" "$1" | grep -oE "(src|href)=\"[^d\"]|https?://[^\" ]*" |
+	grep -v "^http://www.w3.org/"' - "$TMP/served.html"
+check 'the page has 400 kB at most' test "$(stat -c %s "$TMP/served.html")" -le 400000
 kill -INT $tracer
 wait $tracer
 result $? 'it ends with Ctrl-C' "$TMP/err"
@@ -52,14 +54,18 @@ wait $tracer
 
 # The page with the same reports and a user.
 {
+	echo 'var broken = []; document.addEventListener("securitypolicyviolation", function (e) { broken.push(e.violatedDirective); });'
 	echo 'var answer ='
 	cat "$TMP/log"
 	echo ', stacks ='
 	cat "$TMP/stacks"
 	cat <<'END'
 ;
-add(answer.items);
-var view = views.get('latency'), canvas = view.canvas, box = canvas.getBoundingClientRect();
+// A drag suppresses clicks until its task has ended.
+function released() { return new Promise(function (done) { window.setTimeout(done, 0); }); }
+async function user() {
+page.add(answer.items);
+var reports = model.reports, state = page.state, view = page.views.get('latency');
 var filled = reports.map(function (one, i) { return one.tables.length ? i : -1; }).filter(function (i) { return i >= 0; });
 function shown(name) {
   return Array.from(document.querySelectorAll('td[data-name="' + name + '"]')).map(function (td) { return td.textContent; });
@@ -74,55 +80,114 @@ function callsOf(list) {
   });
   return sum;
 }
-function drag(i, j) {
-  function at(k) { return { clientX: box.left + view.x(k) + 1, clientY: box.top + 20 }; }
-  fire('mousedown', canvas, at(i));
-  fire('mousemove', canvas, at(j));
-  fire('mouseup', document.body, at(j));
-}
+function is(a, b) { return state.mode === 'range' && state.range.from === reports[a].time && state.range.to === reports[b].time; }
 check('several reports', filled.length > 3, filled.length);
-var a = filled[1], b = filled[2];
-drag(a, b);
-check('a drag selects a time', mode === 'range' && from === reports[a].time && to === reports[b].time, location.hash);
+var a = filled[1], b = a + 1;
+drag(view, a, b, 20);
+await released();
+check('a drag selects a time', is(a, b), location.hash);
 check('its pairs are added up', Number(shown('calls')[0]) === callsOf(reports.slice(a, b + 1)), shown('calls'));
 check('less than everything', callsOf(reports.slice(a, b + 1)) < callsOf(reports), '');
-check('the address has it', location.hash === '#' + from + '-' + to, location.hash);
-drag(b, a);
-check('backward, too', from === reports[a].time && to === reports[b].time, location.hash);
+check('the address has it', location.hash === '#' + state.range.from + '-' + state.range.to, location.hash);
+check('all charts show it', charts.list.every(function (one) {
+  return Number(one.box.querySelector('.selection').getAttribute('width')) > 3;
+}), '');
+drag(page.overview, b, a, 20);
+await released();
+check('backward and over another chart, too', is(a, b), location.hash);
 check('quantiles are bounds', /^≤ [0-9.]+ [nu]?m?s$/.test(shown('p50_ns')[0]), shown('p50_ns')[0]);
-document.getElementById('all').click();
+check('values have units', /^[0-9.]+ [nu]?m?s$/.test(shown('total_ns')[0]), shown('total_ns')[0]);
+check('the distribution is that of the time', new RegExp('^' + callsOf(reports.slice(a, b + 1)) + ' values, p50 ≤')
+  .test(view.about.textContent), view.about.textContent);
+check('time axes', Array.from(document.querySelectorAll('.chart .x')).every(function (axis) {
+  var labels = Array.from(axis.querySelectorAll('.tick text')).map(function (one) { return one.textContent; });
+  return labels.length > 1 && new Set(labels).size === labels.length;
+}), '');
+press('ArrowLeft');
+check('a key moves the selection', is(a - 1, b - 1), location.hash);
+press('ArrowRight', { shiftKey: true });
+check('and extends it', is(a - 1, b), location.hash);
+press('ArrowLeft', { shiftKey: true });
+press('ArrowRight');
+check('and back', is(a, b), location.hash);
+press('c');
+check('a time before', state.before.from === reports[a].time && /before=/.test(location.hash), location.hash);
+drag(view, filled[3], filled[3], 180);
+await released();
+check('two times side by side', Array.from(document.querySelectorAll('th.sub')).slice(0, 3).map(function (one) {
+  return one.textContent; }).join() === 'before,after,change' && document.querySelectorAll('td.old').length > 0, '');
+press('Escape');
+check('leaves it', !state.before && document.querySelectorAll('td.old').length === 0, '');
+press('a');
 check('everything', Number(shown('calls')[0]) === callsOf(reports), shown('calls'));
+var wide = charts.xOf(reports[b].time) - charts.xOf(reports[a].time);
+press('+');
+check('zooms', charts.isZoomed() && charts.xOf(reports[b].time) - charts.xOf(reports[a].time) > 1.9 * wide, wide);
+press('Escape');
+check('and back to all', !charts.isZoomed(), '');
 document.querySelector('th[data-name="calls"]').click();
 check('a heading sorts, and draws its column', view.sort === 'calls' && view.plain && view.charted === 'calls', '');
+check('with its unit', /\/s$/.test(view.box.querySelector('.y .tick:last-of-type').textContent), view.box.textContent);
 document.querySelector('tbody tr').click();
-check('a row is selected', document.querySelectorAll('tr.on').length === 1 && !view.plain, '');
-fire('mousemove', canvas, { clientX: box.left + view.x(a) + 1, clientY: box.top + 5 });
-check('a bucket tells its count', / to .*: \d+$/.test(view.hint.textContent), view.hint.textContent);
-var painted = canvas.getContext('2d').getImageData(LEFT, 0, canvas.width - LEFT, canvas.height).data, colors = new Set();
+check('a row is selected', document.querySelectorAll('tr.on').length === 1 && !view.plain && /row=latency/.test(location.hash),
+  location.hash);
+check('the command', /SELECT \* FROM latency WHERE start = .*sched_wakeup.* ORDER BY calls DESC/.test(page.command()), page.command());
+var at = view.box.getBoundingClientRect();
+fire('mousemove', view.box, { clientX: at.left + charts.xOf(reports[a].time) - 1, clientY: at.top + 15 });
+check('a bucket has its count', / to .*: \d+$/.test(view.hint.textContent), view.hint.textContent);
+var canvas = view.canvas, colors = new Set();
+var painted = canvas.getContext('2d').getImageData(80, 0, canvas.width - 80, canvas.height).data;
 for (var i = 0; i < painted.length; i += 4) colors.add(painted[i] + '/' + painted[i + 1] + '/' + painted[i + 2]);
 check('the heat map has colors', colors.size > 2, colors.size);
-document.getElementById('last').click();
+view.row.click();
+function filter(text) {
+  document.getElementById('filter').value = text;
+  document.getElementById('filter').dispatchEvent(new Event('input'));
+}
+filter('no such row');
+check('a filter', shown('calls').length === 0 && /rows? do not contain/.test(view.rest.textContent), view.rest.textContent);
+filter('');
+press('t');
+check('dark and light', document.documentElement.classList.contains('dark') && /theme=dark/.test(location.hash), location.hash);
+press('t');
+document.getElementById('newest').click();
 check('the last report', Number(shown('calls')[0]) === callsOf([reports[filled[filled.length - 1]]]), shown('calls'));
-add([{ time: 1, events: 1, lost: 7, tables: [{ name: '<b>x</b>', more: 0,
-  columns: [{ name: 'comm', title: 'comm', kind: 'label' }, { name: 'n', title: 'n', kind: 'gauge' }],
-  rows: [['<img src=x onerror=alert(1)>', 1]] }] }]);
+press(' ');
+page.add([{ time: 1, from: null, events: 1, lost: 7, tables: [{ name: '<b>x</b>', more: 0,
+  columns: [{ name: 'comm', title: 'comm', kind: 'label' }, { name: 'n_bytes', title: 'n', kind: 'gauge' }],
+  rows: [['<img src=x onerror=alert(1)>', 65536]] }] }]);
+check('a pause', page.views.size === 1 && text('state') === 'paused, 1 new reports', text('state'));
+press(' ');
 check('names are text', !document.querySelector('img, h2 b') && shown('comm')[0].indexOf('<img') === 0, shown('comm'));
+check('bytes have units', shown('n_bytes')[0] === '64 KiB', shown('n_bytes'));
 check('losses are shown', text('totals') === '1 events, 7 lost', text('totals'));
-document.getElementById('all').click();
-add(stacks.items);
+document.getElementById('everything').click();
+page.add(stacks.items);
 function frames() { return Array.from(document.querySelectorAll('.flame div')); }
 function named(name) { return frames().find(function (one) { return one.textContent === name; }); }
 var samples = 0;
 stacks.items[0].tables[0].rows.forEach(function (row) { samples += row[2]; });
 check('stacks are a flame graph', named('all').title === 'all: ' + samples + ' (100.0 %)', named('all').title);
 check('with the names of functions', Boolean(named('read')), frames().map(function (one) { return one.textContent; }));
-var narrow = named('read').offsetWidth;
+check('the roots on top', named('all').offsetTop === 0 && named('read').offsetTop > 0, '');
+var narrow = named('read').offsetWidth, stacked = page.views.get(stacks.items[0].tables[0].name);
 named('read').click();
 check('a click zooms', named('read').offsetWidth > narrow, narrow + ' ' + named('read').offsetWidth);
+check('its share', /^\d+ .*read: [0-9.]+ % of all$/.test(stacked.flameNote.textContent), stacked.flameNote.textContent);
 frames()[0].click();
 check('and leaves it', named('read').offsetWidth === narrow, named('read').offsetWidth);
+stacked.find.value = '^read$';
+stacked.find.dispatchEvent(new Event('input'));
+check('a search', named('read').classList.contains('found') && / [0-9.]+ % matched/.test(stacked.flameNote.textContent),
+  stacked.flameNote.textContent);
+check('no policy was broken', broken.length === 0, broken);
+check('to the end', true);
+}
+user().catch(function (error) { check('no exception', false, error.stack); }).then(print_results);
 END
 } >"$TMP/script"
 in_browser page "$TMP/served.html" <"$TMP/script"
+grep -q "PASS to the end" "$TMP/lines"
+result $? "page: to its end" "$TMP/lines"
 
 refused 'a wrong address' 2 'exec: --serve: ' exec --serve x:y --input "$DATA/sched.data" -e sched:sched_switch 'count()'

@@ -19,8 +19,25 @@ awk "$names" "$TMP/text" >"$TMP/stacks"
 check 'the whole chain of all calls' test "$(grep -c "^$chain" "$TMP/stacks")" = 20
 check 'from main on' test "$(grep -c "^${chain}main " "$TMP/stacks")" = 10
 check 'out of a signal handler' test "$(grep -c "^$chain\(on_signal \|\)[_a-z]*restore_rt .*raise main " "$TMP/stacks")" = 10
-"$PROFSCRIPT" trace -e "$event" -g --no-kernel-callchain -- "$deep" 20 >"$TMP/fp"
+"$PROFSCRIPT" trace -e "$event" --call-graph fp --no-kernel-callchain -- "$deep" 20 >"$TMP/fp"
 check 'frame pointers do not lead there' test "$(awk "$names" "$TMP/fp" | grep -c "^$chain")" = 0
+
+# By default: tables lead out of libc, which has no frame pointers, and then the kernel's chain on to main, 4 KiB away.
+callers=$TOP/build/workloads/callers
+for graph in '' =hybrid =fp =dwarf; do
+	"$PROFSCRIPT" trace -e "$event" --call-graph$graph --no-kernel-callchain -- "$callers" 20 >"$TMP/text" 2>"$TMP/err"
+	count=$(awk "$names" "$TMP/text" | grep -c "^syscall inner outer main ")
+	case $graph in
+	=fp) check 'frame pointers alone skip the caller of libc' test "$count" = 0 ;;
+	*) check "the caller of libc with --call-graph$graph" test "$count" = 20 ;;
+	esac
+	check "no stack is cut with --call-graph$graph" [ ! -s "$TMP/err" ]
+done
+"$PROFSCRIPT" exec -e "$event" -g --no-kernel-callchain 'count(ev._stack)' -- "$callers" 3000 >"$TMP/count" 2>"$TMP/err"
+check 'the same stack each time' test "$(grep -c ': 3000$' "$TMP/count")" = 1
+"$PROFSCRIPT" profile -F 997 -g --no-kernel-callchain --flame-graph "$TMP/cpu.folded" -- "$deep" 300000 >/dev/null 2>&1
+check 'profiles reach main without frame pointers' awk '{ all += $NF } /;main;/ { whole += $NF }
+	END { exit !(all >= 20 && whole * 10 >= all * 9) }' "$TMP/cpu.folded"
 
 "$PROFSCRIPT" trace -e "$event" --call-graph dwarf --watermark 90 -- bash -c "$deep 4; exec $deep 4" >"$TMP/ended"
 check 'programs that have ended' test "$(awk "$names" "$TMP/ended" | grep -c "$chain")" = 8

@@ -98,4 +98,15 @@ describe('interned keys', function()
     assert.equal(0, keys:overflow())
     assert.equal(0, keys.id(5))
   end)
+
+  it('refuses numbers that are not exact, and keeps 64-bit integers', function()
+    for parts = 1, 4 do
+      local keys = intern.new(parts, 10)
+      assert.has_error(function() keys.id(2 ^ 53, 1, 2, 3) end)
+    end
+    local keys = intern.new(1, 10)
+    for i = 0, 2 do keys.id(2 ^ 53 + 0ULL + i) end
+    assert.equal(3, keys:count())
+    assert.is_true(keys:part(1, 1) == 9007199254740993LL)
+  end)
 end)

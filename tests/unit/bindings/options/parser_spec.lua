@@ -174,13 +174,14 @@ local accepted = {
   { 'profile --no-user-callchain', { user_callchain = false } },
   { 'profile --no-user', { user_callchain = false } },
   { 'trace -g --no-call-graph', { call_graph = false } },
-  { 'trace --call-graph fp -- ls', { call_graph = true }, { 'ls' } },
+  { 'trace --call-graph fp -- ls', { call_graph = { mode = 'fp', bytes = 0 } }, { 'ls' } },
   { 'trace --call-graph -- fp', { call_graph = true }, { 'fp' } },
   { 'trace --call-graph ls', { call_graph = true }, { 'ls' } },
   { 'trace -g dwarf', { call_graph = true }, { 'dwarf' } },
-  { 'trace --call-graph dwarf ls', { call_graph = 8192 }, { 'ls' } },
-  { 'trace --call-graph=dwarf,4001', { call_graph = 4008 } },
-  { 'trace --call-graph dwarf,65528', { call_graph = 65528 } },
+  { 'trace --call-graph dwarf ls', { call_graph = { mode = 'dwarf', bytes = 8192 } }, { 'ls' } },
+  { 'trace --call-graph hybrid ls', { call_graph = { mode = 'hybrid', bytes = 512 } }, { 'ls' } },
+  { 'trace --call-graph=hybrid,4001', { call_graph = { mode = 'hybrid', bytes = 4008 } } },
+  { 'trace --call-graph dwarf,65528', { call_graph = { mode = 'dwarf', bytes = 65528 } } },
   { 'multi-trace --only 1ms', { only_than = MS } },
   { 'multi-trace --only_than=1us', { only_than = 1e3 } },
   { 'multi-trace --than 5', { than = 5 } },
@@ -256,8 +257,8 @@ local accepted = {
 }
 
 -- Command line, first line of the message after "profscript NAME: ".
-local NO_STACKS = "option '--call-graph': invalid call graph mode '%s' (expected fp, dwarf or dwarf,SIZE with at most "
-  .. '65528 bytes)'
+local NO_STACKS = "option '--call-graph': invalid call graph mode '%s' (expected fp, hybrid or dwarf, the last two "
+  .. 'also with ",SIZE" of at most 65528 bytes)'
 local refused = {
   { 'multi-trace --thann 5', "unknown option '--thann'; did you mean '--than'?" },
   { 'trace --qqqqqq', "unknown option '--qqqqqq'" },

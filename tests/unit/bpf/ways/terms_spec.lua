@@ -5,7 +5,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local expr = require 'bindings.expr.compile'
 local expr_event = require 'tests.unit.bindings.expr.expr_event'
-local handler_code = require 'bindings.options.handler_code'
+local handler_code = require 'bpf.handlers.code'
 local handler_terms = require 'bpf.ways.terms'
 local names = require 'lib.names'
 

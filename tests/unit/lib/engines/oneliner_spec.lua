@@ -39,7 +39,8 @@ describe('oneliner.compile', function()
     ]]
     assert.same({
       'quantiles(ev.bytes / 1024, ev:filename(), ev.count, math.floor(ev._time / 1e9))'
-        .. ' filename ev.count math.floor(ev._time / 1e9) count total min p50 p95 p99 max',
+        .. ' filename ev.count math.floor(ev._time / 1e9) count total min p50 p95 p99 max'
+        .. ' avg stddev variance',
       'sum(ev.len, ev.sum, ev.pid, ev._pid) ev.sum pid ev._pid sum',
       'count() count',
     }, tables_of(program))
@@ -80,7 +81,7 @@ describe('oneliner.compile', function()
     local function counted(source)
       local program, got = assert(oneliner.compile(source)), nil
       local session = { tally = function() return { add = function(_, _, settings) got = settings end } end }
-      program:count(session, { name = 'a:b' }, function() end)
+      program:count(session, { name = 'a:b', fields = { text = { kind = 'string' } } }, function() end)
       return got and { got.filter or '', unpack(got.key) } or nil, got
     end
 
@@ -91,6 +92,9 @@ describe('oneliner.compile', function()
       assert.equal('ret', settings.sums[1].value)
       _, settings = counted 'hist(ev.ret)'
       assert.equal('ret', settings.hist.value)
+      _, settings = counted 'avg(ev.ret, ev.id)'
+      assert.equal('ret', settings.sums[1].value)
+      assert.same({ 2, 0 }, { settings.sums[2].width, settings.sums[2].at })
     end)
 
     it('has a condition of comparisons', function()
@@ -104,6 +108,7 @@ describe('oneliner.compile', function()
         'count(ev.id) count(ev.id)', 'count(ev.id + 1)', 'count(ev:name())', 'count(stack)', 'sum(1, ev.id)',
         'if ev.id then count() end', 'if f(ev.id) == 1 then count() end', 'local a = count(ev.id)',
         'if ev.id == 1 then count() else count(1) end', 'for i = 1, 2 do count(ev.id) end', 'count(x.id)',
+        'hist(ev.text)', 'sum(ev._comm)',
       } do
         assert.is_nil(counted(source), source)
       end

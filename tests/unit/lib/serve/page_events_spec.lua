@@ -96,6 +96,51 @@ describe('the events behind the page', function()
     assert.equal(count(events:answer 'bucket=4&start=stop', 'key'), 0)
   end)
 
+  it('the slowest pairs of a report are kept longest', function()
+    local events, _, add = new({ event 'start' }, 2 ^ 18)
+    local keep = events:keep_pairs({ { event 'start' } }, function(key) return 'key ' .. tonumber(key) end)
+    local pair = ffi.new('struct pair[1]')
+    for i = 1, 1000 do
+      add(i)
+      pair[0].first_class, pair[0].second_class, pair[0].key = A, A, i
+      pair[0].first_time, pair[0].second_time, pair[0].ns = i, i, i % 10 == 0 and 64 + i % 16 or 32 + i % 16
+      keep(pair, 1)
+      if i % 100 == 0 then events:end_report() end
+    end
+    local slow = events:answer 'bucket=6&to=100'
+    assert.equal(count(slow, 'key'), 10)
+    -- 10 slow pairs, of which 8 have their events; all of them are the same event.
+    assert.equal(count(slow, 'event at'), 16)
+    assert.equal(count(slow, 'this event is not kept any more'), 4)
+    assert.equal(count(events:answer 'bucket=5&to=100', 'event at'), 0)
+  end)
+
+  it('slow pairs stay where the ring of pairs has none of them', function()
+    local events, _, add = new { event 'start' }
+    local keep = events:keep_pairs({ { event 'start' } }, function(key) return 'key ' .. tonumber(key) end)
+    local pairs_ = ffi.new('struct pair[4096]')
+    for i = 0, 4095 do pairs_[i].first_class, pairs_[i].second_class, pairs_[i].ns = A, A, 1 end
+    add(5)
+    pairs_[0].first_time, pairs_[0].second_time, pairs_[0].ns = 5, 5, 100
+    keep(pairs_, 1)
+    events:end_report()
+    for i = 0, 4095 do pairs_[i].second_time, pairs_[i].ns = 6, 1 end
+    for _ = 1, 70 do keep(pairs_, 4096) end
+    local answer = events:answer 'bucket=6'
+    assert.equal(count(answer, 'event at 5'), 2)
+    assert(answer:find('"gone":1000', 1, true), answer)
+  end)
+
+  it('events by words of their lines', function()
+    local events, _, add = new { event 'a' }
+    add(1, 2, 11, 21)
+    assert.equal(count(events:answer 'from=0&to=99&has=1', 'event at'), 1)
+    assert.equal(count(events:answer 'from=0&to=99&has=at&has=21', 'event at'), 1)
+    assert.equal(count(events:answer 'from=0&to=99&has=a', 'event at'), 0)
+    for time = 22, 300 do add(time) end
+    assert(events:answer 'from=0&last=1':find('event at 300', 1, true))
+  end)
+
   it('buckets of other histograms', function()
     local events, _, add = new { event 'a' }
     add(1, 2)

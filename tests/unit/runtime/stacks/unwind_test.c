@@ -236,9 +236,88 @@ static void memory_is_bounded(void **state)
 	assert_non_null(f->ev.chain);
 }
 
+/* Unwinds the sample with a chain of user frames that the kernel has found. */
+static void unwind_with(struct fixture *f, const uint64_t *followed, uint32_t n)
+{
+	uint64_t chain[64] = {n + 3, KERNEL, 0xffffffff81000000, USER};
+	uint64_t *copy = malloc((f->nr_words + n + 1) * sizeof(*copy));
+
+	memcpy(chain + 4, followed, n * sizeof(*followed));
+	memcpy(copy, chain, (n + 4) * sizeof(*chain));
+	memcpy(copy + n + 4, f->words + 3, (f->nr_words - 3) * sizeof(*copy));
+	f->ev = (struct event){.pid = getpid(), .time = 1, .chain = copy};
+	unwind_event(f->unwind, &f->attr, copy, f->nr_words + n + 1, &f->ev);
+	assert_ptr_not_equal(f->ev.chain, copy);
+	free(copy);
+}
+
+/* Where the copy ends, the kernel's frames follow, if the last frame has the pointer that led to
+ * them. */
+static void kernels_frames_follow(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t followed[4], ip;
+	struct unwind_stats stats;
+
+	deeper(f, DEPTH);
+	ip = f->words[f->registers + 1 + 8];
+	f->words[f->nr_words - 1] = 0;
+	followed[0] = ip;
+	for (int i = 1; i < 4; i++)
+		followed[i] = (uintptr_t)f->callers[f->own + i + 1];
+	for (int again = 0; again < 2; again++) {
+		unwind_with(f, followed, 4);
+		assert_int_equal(f->ev.chain[0], 3 + 4);
+		assert_memory_equal(f->ev.chain + 4, followed, sizeof(followed));
+	}
+	/* Others of the same place. */
+	followed[3] = (uintptr_t)f->callers[f->own + 1];
+	unwind_with(f, followed, 4);
+	assert_memory_equal(f->ev.chain + 4, followed, sizeof(followed));
+	/* What is not code is not taken. */
+	followed[2] = 0x1234;
+	unwind_with(f, followed, 4);
+	assert_int_equal(f->ev.chain[0], 3 + 2);
+	unwind_read_stats(f->unwind, &stats);
+	assert_int_equal(stats.stacks, 4);
+	assert_int_equal(stats.cut, 0);
+	/* A frame pointer that is not the one where the kernel began leads nowhere. */
+	f->words[f->nr_words - 1] = DUMP;
+	unwind_with(f, followed, 4);
+	assert_in_range(f->ev.chain[0], 3 + DEPTH + 3, 3 + 64);
+}
+
+/* The frames of a former walk are taken only if all that it has read is the same. */
+static void other_callers(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t caller, *stack = f->words;
+	int at = 0;
+
+	deeper(f, DEPTH);
+	unwind(f, f->nr_words);
+	caller = f->ev.chain[6];
+	for (int i = (int)f->dump + 1; i < (int)f->dump + DUMP / 8 && !at; i++)
+		if (stack[i] == caller)
+			at = i;
+	assert_int_not_equal(at, 0);
+	stack[at] = (uintptr_t)unwind_new;
+	unwind(f, f->nr_words);
+	assert_int_equal(f->ev.chain[6], (uintptr_t)unwind_new);
+	stack[at] = caller;
+	unwind(f, f->nr_words);
+	assert_int_equal(f->ev.chain[6], caller);
+	/* Mappings may have changed. */
+	unwind_maps_changed(f->unwind, &f->ev);
+	unwind(f, f->nr_words);
+	assert_int_equal(f->ev.chain[6], caller);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(kernels_frames_follow, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(other_callers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(own_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(short_copies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(invalid_samples, set_up, tear_down),

@@ -1,0 +1,180 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Reads the account of a run (bindings/report/figures.lua): what the kernel says that each event fired, and what
+--- became of it.
+local attach = require 'bindings.select.attach'
+local dispatch = require 'bindings.view.dispatch'
+local ffi = require 'ffi'
+local figures = require 'bindings.report.figures'
+local route = require 'bpf.plan.route'
+local sys = require 'bindings.base.sys'
+
+local C = ffi.C
+local account = {}
+
+-- Reading counters interrupts their CPUs.
+local MAX_COST = 0.5e6 -- ns per interval
+local SETTLED = 100e6 -- ns of events that may be on their way when counters are read
+
+---@class Account
+---@field package _told table<integer, boolean> events of which a difference has been reported
+---@field package _last? { time: number, list: Figures[] } what the counters said at an earlier interval
+local Account = {}
+Account.__index = Account
+
+---@return Account
+function account.new()
+  dispatch.forget_rejected()
+  return setmetatable({ _told = {} }, Account)
+end
+
+--- Returns the events of which records are read one by one.
+local function read_events(run)
+  local list = {}
+  for _, event in ipairs(run.events.list) do
+    local is_read = event.request.counted == 0 and not event.is_derived and not event.route.does
+    if is_read then list[#list + 1] = event end
+  end
+  return list
+end
+
+local function figures_of(run, event)
+  local got = ffi.new 'struct session_account'
+  C.session_read_account(run.session, event.class, got)
+  local enabled, running = tonumber(got.enabled), tonumber(got.running)
+  local program = not route.is_filtered(event.route) and event.filters.user or nil
+  return {
+    name = event.name,
+    way = event.route.way,
+    fired = got.has_kernel and tonumber(got.fired) or nil,
+    lost = got.has_kernel and tonumber(got.lost) or nil,
+    early = tonumber(got.early),
+    read = tonumber(got.read),
+    rest = tonumber(got.rest),
+    margin = got.counters,
+    is_exact = got.has_kernel and got.is_exact,
+    share = enabled > 0 and running / enabled or nil,
+    rejected = dispatch.rejected(event.class),
+    filters = { kernel = event.filters.kernel, user = program },
+    gate = event.gate,
+  }
+end
+
+--- Returns the figures of an event that programs take.
+---@param event Event
+---@param n { taken: number, missed: number }
+---@return Figures
+local function taken(event, n)
+  local filter = event.filters.kernel
+  if event.filters.user then filter = filter and filter .. ' && ' .. event.filters.user or event.filters.user end
+  return { name = event.name, way = event.route.way, fired = n.taken + n.missed, lost = n.missed, read = n.taken,
+    is_missed = true, rejected = {}, filters = { kernel = filter }, gate = event.gate }
+end
+
+local function read(run)
+  local list = {}
+  for i, event in ipairs(read_events(run)) do list[i] = figures_of(run, event) end
+  return list
+end
+
+--- Compares the counters of an earlier interval with what has been read since, and reads them again.
+---@param run Run
+---@param time number ns, the end of the interval: all earlier records have been read
+function Account:interval(run, time)
+  if run.is_recorded or self._is_dear then return end
+  local clock = ffi.new 'struct session_clock'
+  C.session_read_clock(run.session, clock)
+  local began, last = sys.now(clock.base), self._last
+  if last and last.time + SETTLED > time then return end
+  local list = read(run)
+  for i, before in ipairs(last and last.list or {}) do
+    local line = not self._told[i] and figures.overdue(before, list[i])
+    if line then
+      self._told[i] = true
+      run.out:warn(('%s: %s'):format(run.name, line))
+    end
+  end
+  self._last = { time = sys.now(clock.base), list = list }
+  self._is_dear = self._last.time - began > MAX_COST
+end
+
+--- Reads the final figures, when the session has stopped and no event is looked at any more.
+---@param run Run
+function Account:close(run)
+  local is_whole = C.session_count_rest(run.session)
+  self._list = read(run)
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(run.session, stats)
+  for _, f in ipairs(self._list) do f.is_exact = f.is_exact and is_whole and stats.bad == 0 end
+  local by_event = run.in_kernel:by_event()
+  for i, event in ipairs(read_events(run)) do
+    local f, again = self._list[i], run.in_kernel.second and run.in_kernel.second:of(event)
+    if f.is_exact and again and again > f.fired then f.hidden = again - f.fired end
+    f.hiders = run.in_kernel:hiders(event)
+  end
+  for _, event in ipairs(run.events.list) do
+    local n = not event.is_derived and by_event[event]
+    if n then table.insert(self._list, taken(event, n)) end
+  end
+end
+
+--- Returns what the events are restricted to; nil: nothing.
+local function target_of(run)
+  local opt = run.opt
+  if opt.cgroups and #opt.cgroups > 0 then return 'the cgroups' end
+  return attach.per_thread(opt, run.workload, run.everywhere) and 'the target' or nil
+end
+
+--- Returns the names of some stages' events.
+local function names_of(stages, from, to)
+  local names = {}
+  for i = from, to do
+    for _, event in ipairs(stages[i]) do names[#names + 1] = event.name end
+  end
+  return table.concat(names, ' or ')
+end
+
+--- Returns what the only matcher of a run has found; nil: it has none, or several.
+local function pairs_of(consumers)
+  local feed
+  for _, one in ipairs(consumers) do
+    if one.stats and feed then return end
+    feed = one.stats and one or feed
+  end
+  if not feed then return end
+  local config, stats = feed.config, feed:stats()
+  local stages = config.stages
+  return {
+    pairs = stats.pairs,
+    unstarted = stats.unstarted + stats.mismatched,
+    started = stats.stored + stats.replaced + stats.mismatched,
+    limit = config.than and '--than' or config.lower and '--lower' or nil,
+    firsts = names_of(stages, 1, math.max(#stages - 1, 1)),
+    seconds = names_of(stages, math.min(2, #stages), #stages),
+    key = feed:key_source(),
+  }
+end
+
+--- Returns what is known about empty results, in one line; nil: nothing.
+---@param run Run
+---@param consumers Consumer[] the script's
+---@return string?
+function Account:causes(run, consumers)
+  return figures.causes(self._list, { is_recorded = run.is_recorded, target = target_of(run),
+    pairs = pairs_of(consumers) })
+end
+
+--- Returns why no handler got an event; nil: some did, or there may have been none.
+---@return string?
+function Account:silence() return figures.silence(self._list) end
+
+--- Prints what differs, and with -v the account.
+---@param run Run
+function Account:report(run)
+  local context = { asks_perf = run.opt.capture == 'perf' }
+  for _, line in ipairs(figures.differences(self._list, context)) do run.out:warn(('%s: %s'):format(run.name, line)) end
+  if run.opt.verbose >= 1 and #self._list > 0 then
+    run.out:warn(('%s: account\n%s'):format(run.name, (figures.text(self._list):gsub('\n$', ''))))
+  end
+end
+
+return account

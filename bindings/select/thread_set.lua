@@ -1,0 +1,32 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Sets of threads: those that the user has named, and with `inherits` those that they create.
+local ffi = require 'ffi'
+local sys = require 'bindings.base.sys'
+
+local thread_set = {}
+
+local MAX = sys.PIDS_MAX
+
+--- The functions are called with a dot.
+---@class ThreadSet
+---@field has fun(tid: integer): boolean false for the idle task and for numbers that are no thread ids
+---@field add fun(tids: integer[]) adds the named threads
+---@field born fun(tid: integer, parent: integer) a thread is created; its id may be that of a former thread
+
+---@param inherits boolean
+---@return ThreadSet
+function thread_set.new(inherits)
+  local set = ffi.new('uint8_t[?]', MAX)
+  local function has(tid) return tid > 0 and tid < MAX and set[tid] ~= 0 end
+  local function born(tid, parent)
+    if tid > 0 and tid < MAX then set[tid] = inherits and has(parent) and 1 or 0 end
+  end
+  local function add(tids)
+    for _, tid in ipairs(tids) do
+      if tid > 0 and tid < MAX then set[tid] = 1 end
+    end
+  end
+  return { has = has, born = born, add = add }
+end
+
+return thread_set

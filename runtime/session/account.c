@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The account of a session: what the kernel says that each event fired, and what became of it. */
+#include "session/session_state.h"
+#include "decode/decoder.h"
+
+/* The machine that sends the events of a class. */
+static const struct machine *machine_of(const struct session *s, uint16_t class)
+{
+	for (uint32_t i = 1; i < s->nr_machines; i++)
+		if (decoder_attr_of_class(s->machines[i].source->decoder, class))
+			return &s->machines[i];
+	return &s->machines[0];
+}
+
+void session_read_account(struct session *s, uint16_t class, struct session_account *out)
+{
+	const struct tally *t = &s->tallies[class];
+	struct source *src = machine_of(s, class)->source;
+	struct source_account kernel = {0};
+
+	*out = (struct session_account){
+		.read = t->read + decoder_decoded(src->decoder, class),
+		.early = t->early,
+		.rest = t->rest,
+	};
+	out->has_kernel = src->ops->account && src->ops->account(src, class, &kernel);
+	if (!out->has_kernel)
+		return;
+	out->fired = kernel.fired;
+	out->lost = kernel.lost;
+	out->enabled = kernel.enabled;
+	out->running = kernel.running;
+	out->counters = kernel.counters;
+	out->is_exact = kernel.is_exact;
+}
+
+uint32_t session_programs(struct session *s, uint16_t class, uint32_t *ids, uint32_t max)
+{
+	struct source *src = s->machines[0].source;
+
+	return src->ops->programs ? src->ops->programs(src, class, ids, max) : 0;
+}
+
+static void count_slots(struct session *s)
+{
+	const struct decoder *d = s->source->decoder;
+
+	for (; s->next_slot < s->nr_slots; s->next_slot++) {
+		const struct slot *slot = &s->slots[s->next_slot];
+		int n = 0;
+
+		if (!(slot->flags >> SLOT_OWN_SHIFT & SLOT_OWN_MASK))
+			n = decoder_decode(d, slot->rec, s->batch, BATCH_MAX);
+		for (int i = 0; i < n; i++)
+			s->tallies[s->batch[i].class].rest++;
+	}
+}
+
+bool session_count_rest(struct session *s)
+{
+	struct error err = {0};
+	int n = 0;
+
+	if (!s->stopped || s->source->info.is_recorded || s->nr_machines > 1)
+		return false;
+	do {
+		count_slots(s);
+		n = s->source->ops->next(s->source, s->slots, BATCH_MAX, UINT64_MAX, &err);
+		s->next_slot = 0;
+		s->nr_slots = n > 0 ? n : 0;
+	} while (n > 0);
+	for (int i = 0; i < BATCH_MAX; i++)
+		s->batch[i] = (struct event){.class = EVENT_FILTERED};
+	return true;
+}

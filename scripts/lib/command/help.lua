@@ -1,0 +1,161 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Help texts, generated from the same declarations as the parser uses.
+local declarations = require 'bindings.options.declare'
+local options = require 'bindings.options.parser'
+
+local help = {}
+
+local WIDTH = 80
+local COLUMN = 28 -- start of the right column
+
+--- Breaks a text at spaces so that its lines, indented by `indent`, fit the width.
+---@param text string
+---@param indent integer
+---@return string lines the first line is not indented
+local function wrap(text, indent)
+  local lines, line = {}, nil
+  for word in text:gmatch '%S+' do
+    if not line then
+      line = word
+    elseif indent + #line + 1 + #word > WIDTH then
+      lines[#lines + 1] = line
+      line = word
+    else
+      line = line .. ' ' .. word
+    end
+  end
+  lines[#lines + 1] = line
+  return table.concat(lines, '\n' .. (' '):rep(indent))
+end
+
+--- Formats a row of two columns. After a wide left column the right one starts on the next line.
+local function row(left, right, column)
+  column = column or COLUMN
+  local gap = #left + 2 <= column and (' '):rep(column - #left) or '\n' .. (' '):rep(column)
+  return left .. gap .. wrap(right, column) .. '\n'
+end
+
+--- Describes an option.
+---@param option opt.Option
+---@return string left its syntax, such as "-F, --freq N"
+---@return string text its help
+function help.option(option)
+  local argument = declarations.argument(option)
+  local negatable = option.type == 'flag' and (option.default or option.either) and not option.always
+  local letter = option.short and ('-%s, --'):format(option.short) or '--'
+  local left = letter .. (negatable and '[no-]' or '') .. option.long
+  if option.optional_value ~= nil or option.type == 'stacks' then
+    left = left .. '[=' .. argument .. ']'
+  elseif argument then
+    left = left .. ' ' .. argument
+  end
+  local notes = {}
+  if argument then notes[1] = option.type == 'duration' and not option.unit and 'ns' or option.unit end
+  local default = declarations.default_text(option)
+  if default then notes[#notes + 1] = 'default ' .. default end
+  if option.multiple then notes[#notes + 1] = 'may be repeated' end
+  if option.required then notes[#notes + 1] = 'required' end
+  local tail = #notes > 0 and ' (' .. table.concat(notes, ', ') .. ')' or ''
+  return left, option.help .. tail
+end
+
+local function option_row(option)
+  local left, text = help.option(option)
+  return row((option.short and '  ' or '      ') .. left, text)
+end
+
+---@param spec opt.Spec
+---@param name? string the profiler
+---@return string
+local function option_groups(spec, name)
+  local parts = {}
+  for _, group in ipairs(declarations.groups) do
+    local rows = {}
+    for _, option in ipairs(spec.list) do
+      if option.group == group.name then rows[#rows + 1] = option_row(option) end
+    end
+    if #rows > 0 then
+      local title = group.name == 'script' and name .. ' options' or group.title
+      parts[#parts + 1] = ('\n%s:\n%s'):format(title, table.concat(rows))
+    end
+  end
+  return table.concat(parts)
+end
+
+---@param option opt.Option a positional
+---@return string such as "EXPRESSION", "[PATTERN]" or "ADDRESS..."
+local function positional_name(option)
+  local name = declarations.argument(option) .. (option.multiple and '...' or '')
+  return option.required and name or '[' .. name .. ']'
+end
+
+--- Returns the usage line of a profiler.
+---@param name string
+---@param spec opt.Spec
+---@return string
+function help.usage(name, spec)
+  local usage = { 'profscript', name, '[options]' }
+  for _, option in ipairs(spec.positional) do
+    usage[#usage + 1] = positional_name(option)
+  end
+  if spec.workload then usage[#usage + 1] = '[--] [workload...]' end
+  return table.concat(usage, ' ')
+end
+
+--- Returns the help of one profiler.
+---@param name string
+---@param profiler table returned by its file
+---@param spec opt.Spec
+---@return string
+function help.profiler(name, profiler, spec)
+  local parts = { 'usage: ', help.usage(name, spec), '\n\n', wrap(profiler.summary, 0), '\n' }
+  if profiler.description then
+    parts[#parts + 1] = '\n' .. profiler.description:gsub('%s+$', '') .. '\n'
+  end
+  if profiler.examples then
+    parts[#parts + 1] = '\nexamples:\n'
+    for _, example in ipairs(profiler.examples) do
+      parts[#parts + 1] = ('  %s\n      %s\n'):format(example[1], wrap(example[2], 6))
+    end
+  end
+  if #spec.positional > 0 then
+    parts[#parts + 1] = '\narguments:\n'
+    for _, option in ipairs(spec.positional) do
+      parts[#parts + 1] = row('  ' .. positional_name(option), option.help)
+    end
+  end
+  parts[#parts + 1] = option_groups(spec, name)
+  return table.concat(parts)
+end
+
+--- Returns the usage and the list of profilers, for `profscript` without arguments.
+---@param entries { name: string, summary?: string, error?: string, is_tool?: boolean }[]
+---@return string
+function help.overview(entries)
+  local column = 0
+  for _, entry in ipairs(entries) do
+    column = math.max(column, #entry.name + 4)
+  end
+  column = math.min(column, COLUMN)
+
+  local parts = { 'usage: profscript [-v] [-q] NAME [options] [--] [workload...]\n' }
+  local function list(title, is_tool)
+    parts[#parts + 1] = ('\n%s:\n'):format(title)
+    local before = #parts
+    for _, entry in ipairs(entries) do
+      if entry.is_tool == is_tool then
+        local summary = entry.summary and entry.summary .. (entry.also and ('; also called ' .. entry.also) or '')
+        parts[#parts + 1] = row('  ' .. entry.name, summary or 'cannot load: ' .. entry.error, column)
+      end
+    end
+    if #parts == before then parts[#parts] = not is_tool and parts[#parts] .. '  none found\n' or '' end
+  end
+  list('profilers', nil)
+  list('other commands', true)
+  parts[#parts + 1] = option_groups(options.global_spec, 'profscript')
+  parts[#parts + 1] = "\n'profscript NAME -h' explains one profiler and its options,\n"
+    .. "'profscript NAME -e EVENT help' the fields and attributes of an event.\n"
+  return table.concat(parts)
+end
+
+return help

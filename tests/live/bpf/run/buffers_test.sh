@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Buffers of system calls end where the call says: what lies behind them is in no line, filter or recording.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint syscalls:sys_enter_write syscalls:sys_exit_read
+cd "$TMP" || exit 1
+
+code=
+for one in write:buf read:buf pwrite64:buf readlink:buf writev:vec readv:vec sendto:buff recvfrom:ubuf sendmsg:msg \
+	recvmsg:msg connect:uservaddr; do
+	for side in enter exit; do
+		name=syscalls:sys_${side}_${one%:*}
+		code+="    ['$name'] = function(ev)
+      if ev._comm == 'buffers' then out:row { 'event', '${one%:*}', 'side', '$side', 'text', ev:string '${one#*:}' } end
+    end,
+"
+	done
+done
+printf 'return { summary = "buffers", start = function(_, out)\n  return {\n%s  }\nend }\n' "$code" >buffers.lua
+
+"$PROFSCRIPT" buffers.lua --record r.data -- "$TOP/build/workloads/buffers" >out 2>err
+status=$?
+unavailable $status 'strings behind pointers' && exit
+check 'all buffers can be read' test $status -eq 0
+check 'nothing behind a buffer is printed' test "$(grep -c 'SECRET\|SSS' out)" -eq 0
+check 'nothing behind a buffer is recorded' test "$(grep -ac 'SECRET\|SSS' r.data)" -eq 0
+"$PROFSCRIPT" buffers.lua --input r.data >again 2>err
+check 'a recording has the buffers' cmp out again
+
+x256=$(printf 'x%.0s' {1..256})
+for side in enter exit; do
+	for line in 'write hello\x0a' 'write a\x00b\x00' "write $x256" "write $x256..." 'write <null>' 'write <unreadable>' \
+		'pwrite64 pwrite' 'writev onetwo' 'writev oooooooo' 'writev oooooooo...' 'sendto sent' 'sendmsg message' \
+		'connect \x01\x00/absent'; do
+		grep -qxF -- "${line%% *} $side ${line#* }" <(tr -s ' ' <out)
+		result $? "$side: ${line:0:40}" out
+	done
+done
+for call in read readlink readv recvfrom recvmsg; do
+	expect_line "$call has nothing before it returns" "^$call +enter +<unwritten>$" out
+done
+for line in 'read hello\x0a' 'readlink /' 'readv onetwo' 'recvfrom sent' 'recvmsg message'; do
+	grep -qxF -- "${line%% *} exit ${line#* }" <(tr -s ' ' <out)
+	result $? "exit: $line" out
+done
+expect_line 'a longer one is cut' '^read +exit +a\\x00b\\x00x{252}\.\.\.$' out
+check 'a failed call has filled nothing' test "$(grep -cE '^read +exit *$' out)" -eq 1
+
+"$PROFSCRIPT" trace -e 'syscalls:sys_enter_write/str(buf) == "hello\n"/' -- "$TOP/build/workloads/buffers" >out 2>err
+check 'str() of a buffer' test "$(grep -c '\*buf: "hello\\x0a"$' out)" -eq 1
+"$PROFSCRIPT" exec -e syscalls:sys_exit_getsockopt 'print(ev:string "optval")' --duration 0.1 >out 2>err
+check 'a buffer whose end nobody knows is refused' test $? -eq 1
+expect_line 'with its name' "has no string 'optval'|have no string 'optval'|no string .optval." err
