@@ -655,14 +655,10 @@ static void test_machine_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_account),
-		cmocka_unit_test(test_thread_rings),
-		cmocka_unit_test(test_intervals),
-		cmocka_unit_test(test_recorded),
-		cmocka_unit_test(test_counts_cpus_notices),
-		cmocka_unit_test(test_wake_after),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_events),		cmocka_unit_test(test_account),
+		cmocka_unit_test(test_thread_rings),	cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_recorded),	cmocka_unit_test(test_counts_cpus_notices),
+		cmocka_unit_test(test_wake_after),	cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_machine_refused),
 	};
 
