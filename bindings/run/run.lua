@@ -46,6 +46,7 @@ local runs = {}
 ---@field progress Progress
 ---@field export? Export the follower that writes the events to a file for another program
 ---@field serving? Serving the one that shows reports to other programs
+---@field partial? string why the results of a recording are not of all of it
 ---@field sends_all? boolean all events of the run are pushed, so the profiler gets none
 ---@field printed_events fun(): Event[] those that the script may print
 ---@field default_pages boolean the size of the rings is not given
