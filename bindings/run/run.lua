@@ -268,6 +268,15 @@ end
 ---@return string?
 function Run:needs(word) return needs.given(self.spec.list, self.opt, word) end
 
+--- Returns the line about the number of its events.
+---@return string
+function Run:totals()
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(self.session, stats)
+  return ('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events) + self.in_kernel:count(),
+    tonumber(stats.lost), tonumber(stats.late))
+end
+
 --- Returns whether events come from other machines.
 function Run:pulls()
   local input = self.opt.input

@@ -118,8 +118,7 @@ function Rings:check(a, off, number)
   a:call 'get_smp_processor_id'
   a:store(8, FRAME, key, 0)
   a:map(1, self.map)
-  a:alu_r('mov', 2, FRAME)
-  a:alu('add', 2, key)
+  a:address(2, FRAME, key)
   a:call 'map_lookup_elem'
   a:jump('==', 0, 0, off)
   a:alu_r('mov', 1, 0)
@@ -314,8 +313,7 @@ local function enter(a, rings, margin)
     return
   end
   a:load(8, 8, 7, C.CAPTURE_NEST)
-  a:alu_r('mov', 1, 8)
-  a:alu('add', 1, 1)
+  a:address(1, 8, 1)
   a:store(8, 7, C.CAPTURE_NEST, 1)
   a:load(8, 1, 7, C.CAPTURE_RESERVED)
   a:load(8, 2, 7, C.CAPTURE_TAIL)
@@ -489,8 +487,7 @@ function capture.write(a, source, places, spec)
   a:alu('and', 9, mask)
   a:alu_r('add', 9, 7)
   if spec.stack then
-    a:alu_r('mov', 1, 9)
-    a:alu('add', 1, DATA + CHAIN)
+    a:address(1, 9, DATA + CHAIN)
     a:load(8, 2, FRAME, bytes)
     a:jump('>', 2, chain.MAX_SIZE, done) -- never, but the verifier has forgotten it
     a:load(8, 3, FRAME, from)
