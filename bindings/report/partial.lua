@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Marks the results of a recording that was not read to its end, because a signal has ended the run. A live run that is
---- interrupted is complete: it is of the events until then.
+--- Marks the results of a recording that was not read to its end, because a signal has ended the run. A live run that
+--- is interrupted is complete: it is of the events until then.
 local ffi = require 'ffi'
 
 local C = ffi.C
@@ -17,7 +17,7 @@ function partial.mark(run, interrupted)
   if size > 0 and read >= size then return end
   local share = size > 0 and ('at %.0f %% of the recording'):format(math.floor(100 * read / size))
     or 'before the end of the recording'
-  run.partial = 'interrupted ' .. share
+  run:cut('interrupted ' .. share)
   run.out:warn(('%s: partial: %s, so all results are of its events up to %s %s'):format(run.name, run.partial,
     tostring(run.axis.value(stats.end_time)), run.axis.unit))
   if run.out.format ~= 'text' then

@@ -283,6 +283,10 @@ function Run:pulls()
   return #self.events.machines.list > 0 or input ~= nil and machines.is_address(input)
 end
 
+--- Notes why the results of a recording are not of all of it.
+---@param reason string
+function Run:cut(reason) self.partial = reason end
+
 --- Returns the process to exclude in the kernel: this one, unless the target is threads.
 ---@return integer?
 function Run:own_pid()

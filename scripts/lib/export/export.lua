@@ -267,7 +267,9 @@ end
 ---@param time number ns: the end of the run
 function Export:finish(time)
   local n, out, partial = self.n, self.run.out, self.run.partial
-  if partial then self.target.name, self.target.partial = ('%s (partial: %s)'):format(self.run.name, partial), partial end
+  if partial then
+    self.target.name, self.target.partial = ('%s (partial: %s)'):format(self.run.name, partial), partial
+  end
   if self.exporter.finish then n.left_out = n.left_out + (self.exporter:finish(time) or 0) end
   self.file:close()
   local parts = {}
