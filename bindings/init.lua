@@ -14,8 +14,8 @@ jit.off()
 
 local failure = require 'bindings.base.failure'
 
---- Returns a module of scripts/lib/command/, which has what is needed before there is a script.
-local function command(name) return require('lib.command.' .. name) end
+--- Returns a module of scripts/lib/command/, by its place: what is needed before there is a script.
+local function command(name) return require(('lib.command.%s'):format(name)) end
 
 local function version()
   io.stdout:write('profscript ', require 'bindings.base.version', '\n')

@@ -46,6 +46,7 @@ local runs = {}
 ---@field progress Progress
 ---@field export? Export the follower that writes the events to a file for another program
 ---@field serving? Serving the one that shows reports to other programs
+---@field partial? string why the results of a recording are not of all of it
 ---@field sends_all? boolean all events of the run are pushed, so the profiler gets none
 ---@field printed_events fun(): Event[] those that the script may print
 ---@field default_pages boolean the size of the rings is not given
@@ -267,11 +268,24 @@ end
 ---@return string?
 function Run:needs(word) return needs.given(self.spec.list, self.opt, word) end
 
+--- Returns the line about the number of its events.
+---@return string
+function Run:totals()
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(self.session, stats)
+  return ('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events) + self.in_kernel:count(),
+    tonumber(stats.lost), tonumber(stats.late))
+end
+
 --- Returns whether events come from other machines.
 function Run:pulls()
   local input = self.opt.input
   return #self.events.machines.list > 0 or input ~= nil and machines.is_address(input)
 end
+
+--- Notes why the results of a recording are not of all of it.
+---@param reason string
+function Run:cut(reason) self.partial = reason end
 
 --- Returns the process to exclude in the kernel: this one, unless the target is threads.
 ---@return integer?
