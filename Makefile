@@ -57,7 +57,7 @@ FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nea
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo test bench lint headers fuzz corpus api man install clean help programs FORCE
+.PHONY: all deps demo test bench lint headers fuzz corpus api gallery man install clean help programs FORCE
 
 all: $(PROGRAM) ## build ./profscript (the default); with ASAN=1 build/asan/profscript
 
@@ -195,6 +195,9 @@ corpus: all ## compare how profscript and perf read the recordings below DIR
 
 api: all ## docs/api.md, from the annotations in the code
 	./$(PROGRAM) --lua docs/api.lua >docs/api.md
+
+gallery: all ## the page of --serve and all pictures at three widths, in build/gallery/index.html
+	@tests/tools/gallery.sh build/gallery
 
 man: all ## the manual pages and the shell's completion, into build/share
 	@rm -rf build/share && mkdir -p build/share/man/man1 build/share/bash-completion/completions

@@ -14,8 +14,8 @@ jit.off()
 
 local failure = require 'bindings.base.failure'
 
---- Returns a module of scripts/lib/command/, which has what is needed before there is a script.
-local function command(name) return require('lib.command.' .. name) end
+--- Returns a module of scripts/lib/command/, by its place: what is needed before there is a script.
+local function command(name) return require(('lib.command.%s'):format(name)) end
 
 local function version()
   io.stdout:write('profscript ', require 'bindings.base.version', '\n')
@@ -30,7 +30,7 @@ local function explain_events(words, found)
   end
   if not asked then return end
   local options = require 'bindings.options.parser'
-  local opt, rest = options.parse(options.explain_spec, nil, words)
+  local opt, rest = options.parse(options.explain_spec(), nil, words)
   if not opt or not opt.explain or #rest > 0 or #opt.event == 0 then return end
   return command('explain').run(nil, found, opt)
 end

@@ -67,6 +67,23 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
+typedef unsigned __int128 uint128_t; /* not in the header, which LuaJIT reads */
+
+static uint128_t squares_of(uint64_t high, uint64_t low)
+{
+	return (uint128_t)high << 64 | low;
+}
+
+static __always_inline void add_squares(struct hist_stats *s, uint128_t squares)
+{
+	uint128_t sum;
+
+	if (__builtin_add_overflow(squares_of(s->squares_high, s->squares_low), squares, &sum))
+		sum = ~(uint128_t)0;
+	s->squares_low = (uint64_t)sum;
+	s->squares_high = (uint64_t)(sum >> 64);
+}
+
 static unsigned int group_of(uint64_t v)
 {
 	return 63 - SUB_BITS - (unsigned int)__builtin_clzll(v | SUBS);
@@ -87,6 +104,7 @@ static __always_inline void count(struct hist *h, struct hist_stats *s, int64_t 
 	h->group[group][(v >> group) - (group ? SUBS : 0)]++;
 	s->count++;
 	s->sum = saturating_add(s->sum, v);
+	add_squares(s, (uint128_t)v * v);
 	/* Both are rare: a branch costs less than writing the same value again. */
 	if (__builtin_expect(v < s->min, 0))
 		s->min = v;
@@ -126,6 +144,7 @@ int hist_merge(struct hist *h, const struct hist *from)
 			h->group[i][j] += from->group[i][j];
 	s->count += f->count;
 	s->sum = saturating_add(s->sum, f->sum);
+	add_squares(s, squares_of(f->squares_high, f->squares_low));
 	s->min = f->min < s->min ? f->min : s->min;
 	s->max = f->max > s->max ? f->max : s->max;
 	s->over += f->over;
@@ -176,6 +195,22 @@ uint64_t hist_quantile(const struct hist *h, double q)
 				return bucket_value(h, i, j);
 		}
 	return h->stats.max;
+}
+
+double hist_variance(const struct hist *h)
+{
+	const struct hist_stats *s = &h->stats;
+	uint128_t squares = squares_of(s->squares_high, s->squares_low);
+	uint64_t mean;
+	double rest;
+
+	if (!s->count || s->sum == UINT64_MAX || squares == ~(uint128_t)0)
+		return NAN;
+	/* Distances from the whole part of the mean: their squares add up to less than 2^128. */
+	mean = s->sum / s->count;
+	squares += ((uint128_t)mean * mean * s->count) - (((uint128_t)mean * s->sum) << 1);
+	rest = (double)(s->sum % s->count) / (double)s->count;
+	return (double)squares / (double)s->count - rest * rest;
 }
 
 void hist_log2(const struct hist *h, uint64_t rows[HIST_LOG2_ROWS])
@@ -298,6 +333,7 @@ int hist_set_add_sums(struct hist_set *s, uint32_t i, const struct hist_sums *su
 		return ret;
 	h->stats.count += sums->count;
 	h->stats.sum = saturating_add(h->stats.sum, sums->sum);
+	add_squares(&h->stats, squares_of(sums->squares_high, sums->squares_low));
 	if (sums->count && min < h->stats.min)
 		h->stats.min = min;
 	if (sums->max > h->stats.max)

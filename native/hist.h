@@ -17,6 +17,8 @@ struct hist_stats {
 	uint64_t min, max; /* 0 while count is 0 */
 	uint64_t over;	   /* values strictly greater than the threshold */
 	uint64_t negative; /* negative values, which count as 0 */
+	/* 2^64 * high + low: the sum of the squares; stops at 2^128 - 1 */
+	uint64_t squares_low, squares_high;
 };
 
 enum { HIST_LOG2_ROWS = 65, HIST_BUCKETS = 58 * 64 };
@@ -35,6 +37,7 @@ struct hist_sums {
 		uint64_t failed, huge;
 	};
 	uint64_t negative;
+	uint64_t squares_low, squares_high;
 };
 
 /* threshold: see hist_stats.over; if it is negative, nothing counts as over. Returns NULL without
@@ -54,6 +57,9 @@ void hist_read(const struct hist *h, struct hist_stats *out);
 /* Returns the smallest value that at least the fraction q (0..1) of the values do not exceed; 0
  * without values. */
 uint64_t hist_quantile(const struct hist *h, double q);
+/* Returns the variance: the mean of the squared distances from the mean. It is exact but for the
+ * rounding of the result. NAN without values, or if a sum has stopped. */
+double hist_variance(const struct hist *h);
 /* Counts by power of two: rows[0] negative values, rows[1] zeros, rows[2 + i] values from 2^i to
  * below 2^(i+1). */
 void hist_log2(const struct hist *h, uint64_t rows[HIST_LOG2_ROWS]);

@@ -130,6 +130,9 @@ struct source_ops {
 	/* Adds what the kernel says about the events of a class, with a read(2) for each CPU or
 	 * thread. Returns false if it says nothing. Final after stop(). NULL: it never does. */
 	bool (*account)(struct source *src, uint16_t class, struct source_account *out);
+	/* Writes the ids of the BPF programs that are attached to the tracepoint of a class as
+	 * perf's events are, up to max, and returns their number. NULL: there are none. */
+	uint32_t (*programs)(struct source *src, uint16_t class, uint32_t *ids, uint32_t max);
 	/* Returns each CPU that came online after open() once; -1: no more. NULL: never any. */
 	int (*next_cpu)(struct source *src);
 
@@ -156,7 +159,10 @@ struct source_account {
 	uint64_t fired;		   /* counted, behind the kernel's filter */
 	uint64_t lost;		   /* of these, records that did not fit into a ring */
 	uint64_t enabled, running; /* ns on all CPUs; running: on the hardware. 0: unknown */
-	bool is_exact;		   /* each one that was counted is a sample or lost */
+	uint32_t counters;	   /* that were read */
+	/* Each one that was counted is a sample or lost, except that a counter that stops may have
+	 * counted one for which there is no sample any more. */
+	bool is_exact;
 };
 
 /* First member of every source's struct. */

@@ -88,12 +88,15 @@ function Hist:quantile(q)
 end
 
 --- Returns exact statistics. sum, min and max are integer64s if they exceed 2^53. `over` counts the values above the
---- threshold.
----@return { count: number, sum: number, min: number, max: number, over: number, negative: number }
+--- threshold. `variance` is that of all values (their squared distances from the mean are divided by their number), and
+--- `stddev` its root; both, and `avg`, are NaN without values.
+---@return { count: number, sum: number, min: number, max: number, over: number, negative: number, avg: number,
+--- variance: number, stddev: number }
 function Hist:stats()
   check_self(self, HIST, 'hist:stats')
   local s = ffi.new 'struct hist_stats'
   C.hist_read(self, s)
+  local variance = C.hist_variance(self)
   return {
     count = exact(s.count),
     sum = exact(s.sum),
@@ -101,6 +104,9 @@ function Hist:stats()
     max = exact(s.max),
     over = exact(s.over),
     negative = exact(s.negative),
+    avg = tonumber(s.sum) / tonumber(s.count),
+    variance = variance,
+    stddev = math.sqrt(variance),
   }
 end
 

@@ -184,11 +184,29 @@ function tables.than_column(than)
   }
 end
 
+--- Returns columns of how much latencies differ. They are always in JSON and CSV. variance_fields() sets their fields.
+---@param is_shown? boolean text has them, too (--variance)
+---@return TableColumn[]
+function tables.variance_columns(is_shown)
+  local stddev, variance = us_column('stddev', 12), us_column('variance', 16)
+  variance.name, variance.title, variance.scale = 'variance_ns2', 'variance(us2)', 1e6
+  stddev.data_only, variance.data_only = not is_shown, not is_shown
+  return { stddev, variance }
+end
+
+--- Sets the fields of variance_columns() in a row.
+---@param row table
+---@param stats table of Hist:stats(), of ns
+function tables.variance_fields(row, stats) row.stddev_ns, row.variance_ns2 = stats.stddev, stats.variance end
+
 --- Returns the columns that every latency table ends with. latency_row() sets their fields.
 ---@param than? boolean whether to include than_column()
 ---@param before? TableColumn[] columns before them
+---@param has_variance? boolean text has the mean, the standard deviation and the variance
 ---@return TableColumn[]
-function tables.latency_columns(than, before)
+function tables.latency_columns(than, before, has_variance)
+  local avg, spread = us_column('avg', 12), tables.variance_columns(has_variance)
+  avg.data_only = not has_variance
   local columns = { unpack(before or {}) }
   for _, column in ipairs {
     { name = 'calls', width = 8, align = 'right', metric = 'counter', of_histogram = true },
@@ -199,6 +217,9 @@ function tables.latency_columns(than, before)
     us_column('p99', 12),
     us_column('max', 12),
     tables.than_column(than),
+    avg,
+    spread[1],
+    spread[2],
     { name = 'latency_ns', metric = 'histogram' },
   } do
     columns[#columns + 1] = column
@@ -213,6 +234,8 @@ end
 function tables.latency_row(row, hist)
   local s = hist:stats()
   row.calls, row.total_ns, row.min_ns, row.max_ns, row.than = s.count, s.sum, s.min, s.max, s.over
+  row.avg_ns = s.avg
+  tables.variance_fields(row, s)
   row.p50_ns, row.p95_ns, row.p99_ns = hist:quantile(0.50), hist:quantile(0.95), hist:quantile(0.99)
   row.latency_ns = hist
   return row

@@ -155,12 +155,10 @@ function Lexer:scan_operator(at)
   self.kind, self.value, self.at = 'op', operator, at + #operator
 end
 
-local SCANNERS = { ['"'] = Lexer.scan_string, ["'"] = Lexer.scan_character, _ = Lexer.scan_name }
-for byte = 0, 127 do
-  local char = string.char(byte)
-  if char:find('%d') then SCANNERS[char] = Lexer.scan_number end
-  if char:find('%a') then SCANNERS[char] = Lexer.scan_name end
-end
+local SCANNERS = { -- by what a token begins with
+  { '^"', Lexer.scan_string }, { "^'", Lexer.scan_character }, { '^[%a_]', Lexer.scan_name },
+  { '^%d', Lexer.scan_number }, { '', Lexer.scan_operator },
+}
 
 --- Advances to the next token.
 function Lexer:advance()
@@ -172,8 +170,10 @@ function Lexer:advance()
   self.column = at
   if char == '' then
     self.kind, self.value, self.at = 'eof', 'the end', at
-  else
-    (SCANNERS[char] or self.scan_operator)(self, at)
+    return
+  end
+  for _, one in ipairs(SCANNERS) do
+    if char:find(one[1]) then return one[2](self, at) end
   end
 end
 

@@ -38,7 +38,7 @@ end
 local PROBES = { tracepoint = true, kprobe = true, kretprobe = true, uprobe = true, uretprobe = true, usdt = true,
   profile = true, software = true, hardware = true }
 local AGGREGATIONS = { count = true, sum = true, avg = true, min = true, max = true, hist = true, lhist = true,
-  quantiles = true }
+  quantiles = true, stats = true }
 
 local KEYWORDS = {}
 for name in ([[and break do else elseif end false for function goto if in local nil not or repeat return then true
@@ -86,7 +86,6 @@ local function map(source, at, own)
   value, stop = source:match('^%s*%+=%s*([^;\n}]+)()', after)
   if value then return call('sum', translate(value, own)), stop end
   local kind, paren = source:match('^%s*=%s*([%a_]+)%s*()%(', after)
-  kind = kind == 'stats' and 'avg' or kind
   if AGGREGATIONS[kind] then
     stop = after_bracket(source, paren) or refuse(source, paren, ("the '(' after %s is not closed"):format(kind))
     return call(kind, translate(source:sub(paren + 1, stop - 2), own)), stop
@@ -110,7 +109,6 @@ local function word_at(source, at, after, token, own)
     if not field then field, stop = source:match('^%s*%(%s*([%a_][%w_]*)%s*[,)]()', after) end
     if field and (of == 'args' or of == 'ev' or not of) then return ("str(ev, '%s')"):format(field), stop end
   end
-  if token == 'stats' and source:find('^%s*%(', after) then return 'avg', after end
   if (token == 'ksym' or token == 'usym') and not own[token] then
     stop = source:match('^%s*%(()', after)
     if stop then return token .. '(ev, ', stop end

@@ -332,11 +332,17 @@ global_spec.workload = true -- the profiler and its words
 global_spec.global = true
 options.global_spec = global_spec
 
---- The options of `profscript -e EVENT help`.
-options.explain_spec = assert(declarations.declare {
-  unsupported = { 'attach', 'run', 'ring' },
-  options = { input = {}, format = {}, json = {}, csv = {} },
-})
+local explain_spec
+
+--- Returns the options of `profscript -e EVENT help`.
+---@return opt.Spec
+function options.explain_spec()
+  explain_spec = explain_spec or assert(declarations.declare {
+    unsupported = { 'attach', 'run', 'ring' },
+    options = { input = {}, format = {}, json = {}, csv = {} },
+  })
+  return explain_spec
+end
 
 --- Parses a whole command line up to the profiler's name: `[-v] [-q] [-V] [-h] NAME ...`.
 ---@param words string[]

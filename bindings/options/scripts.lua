@@ -56,6 +56,7 @@ local MAX_SIZE = 16 * 1024 * 1024 -- bytes
 --- then, which a line says
 ---@field metrics? table<string, table<string, string>> what the fields of `out:record` and `out:row` are to metrics
 --- and the page of --serve, by the name of the record, as `metric` of a column
+---@field compares? boolean true: BPF programs count the events that perf takes, too, and a line says if these were more
 ---@field everywhere? boolean true: trace all CPUs, even if -p, -t or a workload names threads
 ---@field events? boolean false: a command without events; start() does all the work
 
@@ -70,6 +71,7 @@ local KEYS = {
   attributes = 'table',
   optional = 'table',
   metrics = 'table',
+  compares = 'boolean', -- BPF programs count the events that perf takes, too
   everywhere = 'boolean', -- attach to all CPUs; -p, -t and a workload select from their events
   events = 'boolean', -- false: start() does all the work and returns nothing
   start = 'function',

@@ -18,6 +18,7 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local pair_keys = require 'bindings.pairs.keys'
 local pair_rows = require 'bindings.pairs.rows'
+local event_class = require 'bindings.select.event'
 local kept_events = require 'bindings.pairs.kept_events'
 local pair_view = require 'bindings.pairs.pair'
 local public_event = require 'bindings.view.public_event'
@@ -106,9 +107,7 @@ local Feed = {}
 Feed.__index = Feed
 
 --- The exit of a task as an event of a stage. Its key is the thread.
-pairs_.task_end = public_event.of {
-  name = 'exit', alias = 'exit', class = tonumber(C.EVENT_EXIT), is_task_event = true, attrs = {}, fields = {},
-}
+pairs_.task_end = public_event.of(event_class.of_task('exit', tonumber(C.EVENT_EXIT)))
 
 --- Returns a copy of the configuration with the host's events.
 local function with_real_events(config)

@@ -24,11 +24,13 @@ local DETAIL_FIELDS = { 'part', 'offset_ns', 'run_ns', 'note', 'hidden', 'reason
 printer.extra = { uncertain = true }
 for _, name in ipairs(DETAIL_FIELDS) do printer.extra[name] = true end
 
+local function on(flags, flag) return bit.band(flags, trace_flags[flag]) ~= 0 end
+
 --- Returns the first three columns of flags as the kernel prints them: irqs, need-resched, context.
 local function irq_columns(flags)
-  local function on(flag) return bit.band(flags, trace_flags[flag]) ~= 0 end
-  local irqs = on 'IRQS_OFF' and (on 'BH_OFF' and 'D' or 'd') or on 'BH_OFF' and 'b' or '.'
-  local need, lazy, preempt = on 'NEED_RESCHED', on 'NEED_RESCHED_LAZY', on 'PREEMPT_RESCHED'
+  local irqs = on(flags, 'IRQS_OFF') and (on(flags, 'BH_OFF') and 'D' or 'd') or on(flags, 'BH_OFF') and 'b' or '.'
+  local need, lazy = on(flags, 'NEED_RESCHED'), on(flags, 'NEED_RESCHED_LAZY')
+  local preempt = on(flags, 'PREEMPT_RESCHED')
   local resched = '.'
   if need and lazy then
     resched = preempt and 'B' or 'b'
@@ -39,31 +41,28 @@ local function irq_columns(flags)
   elseif preempt then
     resched = 'p'
   end
-  local context = on 'NMI' and (on 'HARDIRQ' and 'Z' or 'z')
-    or on 'HARDIRQ' and (on 'SOFTIRQ' and 'H' or 'h')
-    or on 'SOFTIRQ' and 's'
-    or '.'
+  local hard, soft = on(flags, 'HARDIRQ'), on(flags, 'SOFTIRQ')
+  local context = on(flags, 'NMI') and (hard and 'Z' or 'z') or hard and (soft and 'H' or 'h') or soft and 's' or '.'
   return irqs .. resched .. context
 end
 
 --- Returns the last two columns: preemption depth and migration-disable depth.
 local function preempt_columns(count)
-  local function depth(n) return n == 0 and '.' or ('%x'):format(n) end
-  return depth(bit.band(count, 15)) .. depth(bit.rshift(count, 4))
+  return (('%x%x'):format(bit.band(count, 15), bit.rshift(count, 4)):gsub('0', '.'))
 end
 
-local IRQ_COLUMNS, PREEMPT_COLUMNS = {}, {}
-for i = 0, 255 do
-  IRQ_COLUMNS[i], PREEMPT_COLUMNS[i] = irq_columns(i), preempt_columns(i)
+--- Returns a table of the texts for numbers, which are made on demand.
+local function texts_of(format)
+  return setmetatable({}, {
+    __index = function(texts, n)
+      texts[n] = format(n)
+      return texts[n]
+    end,
+  })
 end
 
---- CPU numbers as printed, created on demand.
-local CPU_TEXT = setmetatable({ [-1] = '---' }, {
-  __index = function(texts, cpu)
-    texts[cpu] = ('%03d'):format(cpu)
-    return texts[cpu]
-  end,
-})
+local IRQ_COLUMNS, PREEMPT_COLUMNS = texts_of(irq_columns), texts_of(preempt_columns)
+local CPU_TEXT = texts_of(function(cpu) return cpu < 0 and '---' or ('%03d'):format(cpu) end)
 
 ---@class Printer
 ---@field out Output
@@ -303,18 +302,11 @@ function Printer:record_printer(event)
   end
 end
 
---- Returns a substitute Event for the task records exit, fork and comm.
-local function task_event(class, context)
-  local name = class == C.EVENT_EXIT and 'exit' or class == C.EVENT_FORK and 'fork' or 'comm'
-  return { name = name, is_task_event = true, list = {}, fields = {}, owner = {}, view = {}, route = {},
-    context = context }
-end
-
 --- Creates the printer of a class at its first event, because most runs print few of their classes.
 function Printer:make(class)
   jit.off() -- see bindings/init.lua
   if not self.base then self:read_clock() end
-  local event = self.run.events.by_class[class] or task_event(class, self.run.services)
+  local event = self.run.events:of_class(class)
   local made = self.out.format == 'text' and self:line_printer(event) or self:record_printer(event)
   self.printers[class] = made
   jit.on()

@@ -31,7 +31,7 @@ end
 local function read_events(run)
   local list = {}
   for _, event in ipairs(run.events.list) do
-    local is_read = event.request.counted == 0 and not event.is_derived and route.is_read(event.route)
+    local is_read = event.request.counted == 0 and not event.is_derived and not event.route.does
     if is_read then list[#list + 1] = event end
   end
   return list
@@ -50,12 +50,24 @@ local function figures_of(run, event)
     early = tonumber(got.early),
     read = tonumber(got.read),
     rest = tonumber(got.rest),
+    margin = got.counters,
     is_exact = got.has_kernel and got.is_exact,
     share = enabled > 0 and running / enabled or nil,
     rejected = dispatch.rejected(event.class),
     filters = { kernel = event.filters.kernel, user = program },
     gate = event.gate,
   }
+end
+
+--- Returns the figures of an event that programs take.
+---@param event Event
+---@param n { taken: number, missed: number }
+---@return Figures
+local function taken(event, n)
+  local filter = event.filters.kernel
+  if event.filters.user then filter = filter and filter .. ' && ' .. event.filters.user or event.filters.user end
+  return { name = event.name, way = event.route.way, fired = n.taken + n.missed, lost = n.missed, read = n.taken,
+    is_missed = true, rejected = {}, filters = { kernel = filter }, gate = event.gate }
 end
 
 local function read(run)
@@ -93,6 +105,16 @@ function Account:close(run)
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
   for _, f in ipairs(self._list) do f.is_exact = f.is_exact and is_whole and stats.bad == 0 end
+  local by_event = run.in_kernel:by_event()
+  for i, event in ipairs(read_events(run)) do
+    local f, again = self._list[i], run.in_kernel.second and run.in_kernel.second:of(event)
+    if f.is_exact and again and again > f.fired then f.hidden = again - f.fired end
+    f.hiders = run.in_kernel:hiders(event)
+  end
+  for _, event in ipairs(run.events.list) do
+    local n = not event.is_derived and by_event[event]
+    if n then table.insert(self._list, taken(event, n)) end
+  end
 end
 
 --- Returns what the events are restricted to; nil: nothing.
@@ -141,9 +163,9 @@ function Account:causes(run, consumers)
     pairs = pairs_of(consumers) })
 end
 
---- Returns why no handler got any of the samples; nil: some did.
+--- Returns why no handler got an event; nil: some did, or there may have been none.
 ---@return string?
-function Account:rejection() return figures.rejection(self._list) end
+function Account:silence() return figures.silence(self._list) end
 
 --- Prints what differs, and with -v the account.
 ---@param run Run

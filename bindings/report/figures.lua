@@ -4,6 +4,7 @@
 ---
 ---   fired = lost + early + read + rest        read = rejected + used
 ---
+--- Each counter of the kernel may have one event more: it counts an event before it looks whether it has been stopped.
 --- While events happen, `fired` may be more than the sum, by those on their way. Where the kernel counts something
 --- else than samples (a time, a period), only the right equation holds. These are pure functions of the figures;
 --- bindings/report/account.lua reads them.
@@ -21,6 +22,11 @@ local figures = {}
 ---@field read number samples that were read
 ---@field rest? number that were in the rings when the run ended
 ---@field rejected table<string, number> by `filter`, `target`, `gate` and `limit`
+---@field is_missed? boolean those that are lost were missed by a program
+---@field hidden? number that perf's counter did not see, but BPF programs did
+---@field hiders? string[] names of BPF programs of other tracers that may hide the event from perf
+---@field margin? integer number of counters of the kernel: each may have counted one event when it stopped, for which
+--- there is no record any more
 ---@field is_exact? boolean the left equation holds
 ---@field share? number how much of the time it was on a counter of the hardware
 ---@field filters { kernel?: string, user?: string } its filter
@@ -55,8 +61,16 @@ end
 ---@return number
 function figures.used(f) return f.read - rejected(f) end
 
+--- Returns how many events are neither read nor lost; negative: these are more than have fired.
 local function unaccounted(f, fired)
-  return fired - f.lost - (f.early or 0) - f.read - (f.rest or 0)
+  local n = fired - f.lost - (f.early or 0) - f.read - (f.rest or 0)
+  return n >= 0 and n <= (f.margin or 0) and 0 or n
+end
+
+--- Returns who hides events from perf.
+local function hider(f)
+  if not f.hiders then return '' end
+  return (" by another tracer's BPF program (%s)"):format(table.concat(f.hiders, ', '))
 end
 
 --- Returns lines about figures that cannot be right, or that limit the results.
@@ -72,6 +86,14 @@ function figures.differences(list, context)
         f.fired, f.name, f.way == 'sample' and context.asks_perf and '; --capture bpf may have them' or '')
     elseif n < 0 then
       lines[#lines + 1] = ('%d %s were read, which is %d more than the kernel counted'):format(f.read, f.name, -n)
+    end
+    if f.hidden then
+      lines[#lines + 1] = ('%d of %d %s are hidden from perf%s; --capture bpf has them'):format(f.hidden,
+        f.fired + f.hidden, f.name, hider(f))
+    end
+    if f.is_missed and f.lost > 0 then
+      lines[#lines + 1] = ('%d of %d %s are missing: they interrupted the program that takes them'):format(f.lost,
+        f.fired, f.name)
     end
     if f.share and f.share < 1 then
       lines[#lines + 1] = ('%s was counted for only %d %% of the time: there are more events than counters of the CPU')
@@ -118,8 +140,10 @@ end
 local function cause(f, context)
   if f.read > 0 then return rejecter(f) end
   if context.is_recorded then return ('the recording has no %s'):format(f.name) end
+  if f.hidden and f.fired == 0 then return ('perf sees none of %d %s'):format(f.hidden, f.name) end
   if (f.lost or 0) > 0 then return ('%s%d %s were lost'):format(f.lost == f.fired and 'all ' or '', f.lost, f.name) end
   if f.fired ~= 0 then return end
+  if f.hiders then return ('no %s came from perf, maybe hidden%s'):format(f.name, hider(f)) end
   if f.filters.kernel then return ("no %s passed the filter '%s'"):format(f.name, f.filters.kernel) end
   return ('no %s happened%s'):format(f.name, context.target and ' in ' .. context.target or '')
 end
@@ -151,14 +175,15 @@ function figures.causes(list, context)
   return causes[1] and table.concat(causes, '; ', 1, math.min(#causes, MAX_CAUSES + 1))
 end
 
---- Returns why all samples of all events were rejected, in one line; nil: the handlers got some, or there were none.
+--- Returns why handlers got no events where nothing has to be printed, in one line; nil: they got some, or there may
+--- have been none.
 ---@param list Figures[]
 ---@return string?
-function figures.rejection(list)
+function figures.silence(list)
   local causes = {}
   for _, f in ipairs(list) do
-    if figures.used(f) > 0 or f.rejected.limit > 0 then return end
-    causes[#causes + 1] = rejecter(f)
+    if figures.used(f) > 0 or (f.rejected.limit or 0) > 0 then return end
+    causes[#causes + 1] = (f.read > 0 or f.hiders) and cause(f, {}) or nil
   end
   return causes[1] and table.concat(causes, '; ', 1, math.min(#causes, MAX_CAUSES))
 end

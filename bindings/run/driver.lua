@@ -70,7 +70,7 @@ local function run_with_events(session, script, opt, words, found, before)
   end
   if opt.verbose >= 1 then run.out:warn((dry_run.text(run):gsub('\n$', ''))) end
   greeting.show(run, version.life.stop ~= nil)
-  run:tell 'open'
+  run:call 'open'
   local files = opt.watch and reload.watch(run, before)
   local counted_i386 = i386_calls.begin(run) -- a program that comes after perf's events misses the first calls
   setup.open(run, version, begin_target)
@@ -78,7 +78,7 @@ local function run_with_events(session, script, opt, words, found, before)
   if before and before.changes then reload.print_gap(run, before) end
   code_places.follow()
   loop.i386_calls = counted_i386
-  run:tell 'start'
+  run:call 'start'
   jit.on()
   return run_loop(loop)
 end

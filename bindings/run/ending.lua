@@ -5,9 +5,9 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local i386_calls = require 'bindings.report.i386_calls'
 local memory = require 'bindings.report.memory'
+local partial = require 'bindings.report.partial'
 local runs = require 'bindings.run.run'
 local stack_report = require 'bindings.report.stack_report'
-local status_report = require 'bindings.run.status_report'
 local text = require 'bindings.base.text'
 
 local C = ffi.C
@@ -60,7 +60,7 @@ function ending.stop_events(run, problems)
   C.session_stop(run.session)
   run.in_kernel.captures:stop()
   run.in_kernel:forget_targets()
-  problems:note(run:tell_all 'ended')
+  problems:note(run:call_all 'ended')
 end
 
 --- Leaves the run to another one, which goes on with its output and followers. Nothing is reported.
@@ -69,7 +69,7 @@ function ending.leave(loop)
   local run = loop.run
   loop.version:close()
   run.loss:report()
-  run:tell('leave', loop:end_time())
+  run:call('leave', loop:end_time())
   runs.flush(run.out)
 end
 
@@ -78,10 +78,11 @@ end
 ---@param problems Problems
 function ending.report(loop, problems)
   local run, out, has_failed = loop.run, loop.run.out, problems.is_any
+  partial.mark(run, loop.interrupted)
   local finished = problems:note(xpcall(loop.finish, failure.traceback, loop))
   if finished and not has_failed then loop:account_end() end
   C.watchdog_end()
-  problems:note(run:tell_all('close', not problems.is_any))
+  problems:note(run:call_all('close', not problems.is_any))
   run.progress:finish()
   out:flush()
 end
@@ -112,7 +113,7 @@ function ending.summarize(loop)
   i386_calls.warn_of_programs(run, tonumber(stats.narrow))
   i386_calls.finish(run, loop.i386_calls)
   loop.account:report(run)
-  if run.opt.verbose >= 1 then run.out:warn(status_report.totals(run, stats)) end
+  if run.opt.verbose >= 1 then run.out:warn(run:totals()) end
   stack_report.print(run)
   local exactness = axis.error_text(run.axis)
   if exactness and run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, exactness)) end

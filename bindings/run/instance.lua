@@ -51,8 +51,18 @@ function instance.new(run, script, opt, parent)
     run = run, name = script.name, script = script, opt = opt, parent = parent, wants = {},
   }, Instance)
   self.set = run.events:of(script, self)
-  user_strings.want(self.set.wanted_strings, script.profiler.start, opt)
   return self
+end
+
+--- Returns the names of the strings behind pointers that the profiler asks for, and those that use it as a source. Only
+--- called if an event may have such strings: the search takes longer than the rest of a start.
+---@return table<string, boolean>
+function Instance:wanted_strings()
+  if not self._strings then
+    self._strings = setmetatable({}, { __index = self.parent and self.parent:wanted_strings() })
+    user_strings.want(self._strings, self.script.profiler.start, self.opt)
+  end
+  return self._strings
 end
 
 --- Returns the profiler's own events, without those of its sources.

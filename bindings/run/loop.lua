@@ -44,7 +44,7 @@ end
 function Loop:report(time)
   if self.page then self.page:begin() end
   self:call('interval', time)
-  if self.run:tell('interval', time) then self.run:stop() end
+  if self.run:call('interval', time) then self.run:stop() end
   if self.page then self.page:finish() end
 end
 
@@ -74,12 +74,12 @@ function Loop:tick(time)
   self:read_counts()
   run.in_kernel:turn(time)
   run:report_at(time, self.report, self, time)
-  run:tell('reported', time)
+  run:call('reported', time)
 end
 
 function Loop:poll()
   self:poll_signal()
-  if self.run:tell 'poll' then self.run:stop() end
+  if self.run:call 'poll' then self.run:stop() end
   if self.page and self.page:poll() then self.run:stop() end
   if self.version:poll() then self.run:stop() end
   if self.reload then self.reload:poll(self) end
@@ -145,7 +145,7 @@ function Loop:finish()
   self:read_counts()
   local time = run:last_report(self:end_time())
   self:call('stop', time)
-  run:tell('stop', time)
+  run:call('stop', time)
 end
 
 --- Ends the account. Prints why there is nothing to report.
@@ -157,8 +157,8 @@ function Loop:account_end()
     local causes = self.account:causes(run, self.version.checked.consumers)
     out:warn(('%s: nothing to report%s'):format(run.name, causes and ': ' .. causes or ''))
   elseif not out:has_printed() then
-    local rejection = self.account:rejection()
-    if rejection then out:warn(('%s: %s'):format(run.name, rejection)) end
+    local silence = self.account:silence()
+    if silence then out:warn(('%s: %s'):format(run.name, silence)) end
   end
 end
 

@@ -46,6 +46,7 @@ local runs = {}
 ---@field progress Progress
 ---@field export? Export the follower that writes the events to a file for another program
 ---@field serving? Serving the one that shows reports to other programs
+---@field partial? string why the results of a recording are not of all of it
 ---@field sends_all? boolean all events of the run are pushed, so the profiler gets none
 ---@field printed_events fun(): Event[] those that the script may print
 ---@field default_pages boolean the size of the rings is not given
@@ -200,13 +201,13 @@ function Run:follow(follower) table.insert(self.followers, follower) end
 ---@param name string see Follower
 ---@param argument any
 ---@return boolean ends
-function Run:tell(name, argument) return followers.call(self.followers, name, argument) end
+function Run:call(name, argument) return followers.call(self.followers, name, argument) end
 
 --- Does the same, and calls the others even if one fails. Returns false and the first problem then.
 ---@param name string see Follower
 ---@return boolean ok
 ---@return any problem
-function Run:tell_all(name, ...) return followers.call_all(self.followers, name, ...) end
+function Run:call_all(name, ...) return followers.call_all(self.followers, name, ...) end
 
 --- Calls a function when a file is saved.
 ---@param path string
@@ -275,11 +276,24 @@ end
 ---@return string?
 function Run:needs(word) return needs.given(self.spec.list, self.opt, word) end
 
+--- Returns the line about the number of its events.
+---@return string
+function Run:totals()
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(self.session, stats)
+  return ('profscript: %d events, %d lost, %d late'):format(tonumber(stats.events) + self.in_kernel:count(),
+    tonumber(stats.lost), tonumber(stats.late))
+end
+
 --- Returns whether events come from other machines.
 function Run:pulls()
   local input = self.opt.input
   return #self.events.machines.list > 0 or input ~= nil and machines.is_address(input)
 end
+
+--- Notes why the results of a recording are not of all of it.
+---@param reason string
+function Run:cut(reason) self.partial = reason end
 
 --- Returns the process to exclude in the kernel: this one, unless the target is threads.
 ---@return integer?

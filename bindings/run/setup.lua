@@ -109,7 +109,7 @@ function setup.passes(run, version, targets)
   local limits = version:limits()
   version:add_passes(targets, limits)
   run:print_only(function() return printed.events(run, version.checked) end)
-  run:tell('prepare', taken_by(targets, limits, run.events.list))
+  run:call('prepare', taken_by(targets, limits, run.events.list))
 end
 
 --- Prints what would be opened, for --dry-run and `profscript explain`.

@@ -182,7 +182,7 @@ end
 
 --- Makes this the version whose handlers are called.
 function Version:take_over()
-  self.run:tell('again', self.run)
+  self.run:call('again', self.run)
   self.run.loss:set_handler(self.life.lost)
   self.run.out:print_events_with(self._printer)
 end

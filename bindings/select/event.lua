@@ -27,6 +27,7 @@
 ---@field attrs table<string, string|boolean>
 ---@field given SelectorAttr[] the attributes as given, in order, including repeated ones
 ---@field strings? UserStrings its records have strings behind pointers, which a BPF program adds
+---@field is_task_event? boolean it is a record of a task, see event.of_task()
 ---@field is_derived? boolean it is not opened: it is found in the records of another event
 ---@field route Route how it is taken
 ---@field owner? Instance the profiler that requested it
@@ -43,6 +44,16 @@ local event = {}
 function event.new(fields)
   fields.filters = {}
   return setmetatable(fields, Event)
+end
+
+--- Returns an event that stands for a record of a task: its fork, its name or its exit.
+---@param name 'fork'|'comm'|'exit'
+---@param class integer
+---@param context? Services
+---@return Event
+function event.of_task(name, class, context)
+  return event.new { name = name, alias = name, class = class, is_task_event = true, attrs = {}, fields = {}, list = {},
+    owner = {}, view = {}, route = {}, context = context }
 end
 
 -- The request, in start() ------------------------------------------------------------------------

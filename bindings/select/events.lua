@@ -56,7 +56,6 @@ function events.new(session, context, script, opt, inherits, sources)
     profiler = script.name,
     attributes = events.known_attributes(script.profiler),
     unused = {},
-    wanted_strings = {},
     opt = opt,
     sources = sources,
     is_recording = C.session_is_recorded(session),
@@ -107,6 +106,14 @@ function events:again(script, opt, sources)
     set_probes = set_probes,
     taken_classes = {},
   }, { __index = self })
+end
+
+--- Returns the event of a class, also of the records of tasks.
+---@param class integer
+---@return Event
+function events:of_class(class)
+  local name = class == C.EVENT_EXIT and 'exit' or class == C.EVENT_FORK and 'fork' or 'comm'
+  return self.by_class[class] or event_class.of_task(name, class, self.context)
 end
 
 --- Returns the class of a new event.
@@ -309,7 +316,7 @@ end
 
 function events:add_tracepoint(system, name, parsed, params, tp)
   tp = tp or self:find(system, name)
-  local strings = not self.is_recording and user_strings.add(self.catalog, system, name, tp, self.wanted_strings)
+  local strings = not self.is_recording and user_strings.add(self.catalog, system, name, tp, self.owner)
   local request = { type = TRACEPOINT, config = C.tracepoint_id(tp), tracepoint = tp, system = system }
   local added = self:add(system .. ':' .. name, request, parsed, params)
   added:set_strings(strings)

@@ -56,6 +56,7 @@ local ATTRIBUTES = {
   ['trigger'] = { kind = 'flag', help = 'print a report at this event' },
   ['exec'] = { kind = 'expr', common = true, help = 'evaluate for each event; may print with printf()' },
   ['top-by'] = { kind = 'expr', repeats = true, help = 'add a column and sort by it' },
+  ['top-variance'] = { kind = 'expr', help = 'add a column with the variance of this, and sort by it' },
   ['top-add'] = { kind = 'expr', repeats = true, help = 'add a column' },
   ['comm'] = { kind = 'expr', help = 'string to print with the key' },
   ['key'] = { kind = 'expr', help = 'value by which events are grouped or paired' },
@@ -72,7 +73,7 @@ local NAMES = {}
 for name in pairs(ATTRIBUTES) do NAMES[#NAMES + 1] = name end
 table.sort(NAMES)
 
-local SPELLINGS = { top_by = 'top-by', top_add = 'top-add', max_stack = 'max-stack' }
+local SPELLINGS = { top_by = 'top-by', top_add = 'top-add', top_variance = 'top-variance', max_stack = 'max-stack' }
 
 local PROBES = { kprobe = true, kretprobe = true, uprobe = true, uretprobe = true, usdt = true }
 

@@ -82,9 +82,9 @@ local by_tracepoint = setmetatable({}, { __mode = 'k' }) -- of the formats that 
 ---@param system string
 ---@param name string
 ---@param tp ffi.cdata* struct tracepoint *
----@param wanted table<string, boolean>|true names of arguments; true: all
+---@param owner Instance the profiler that requests the event
 ---@return UserStrings?
-function user_strings.add(catalog, system, name, tp, wanted)
+function user_strings.add(catalog, system, name, tp, owner)
   local kind, call = parts(system, name)
   if kind ~= 'sys_enter' and kind ~= 'sys_exit' then return end
   local known = by_tracepoint[catalog] or {}
@@ -92,9 +92,9 @@ function user_strings.add(catalog, system, name, tp, wanted)
   if known[name] then return known[name] end
   local list, fields = views.fields(tp)
   local arguments, all = arguments_of(catalog, call)
-  local strings, stop = {}, 0
+  local strings, stop, wanted = {}, 0, owner:wanted_strings()
   for _, one in ipairs(all) do
-    if (wanted == true or wanted[one.name]) and not fields[one.field] then strings[#strings + 1] = one end
+    if wanted[one.name] and not fields[one.field] then strings[#strings + 1] = one end
   end
   if #strings == 0 then return end
   for _, field in ipairs(list) do stop = math.max(stop, field.offset + field.size) end

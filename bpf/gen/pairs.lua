@@ -494,6 +494,18 @@ function KernelPairs:stats()
   return result
 end
 
+--- Returns the number of events of a rule.
+---@param rule PairRule
+---@return number
+function KernelPairs:events(rule)
+  local sum, number = 0ULL, 1
+  while self.plan.rules[number] ~= rule do number = number + 1 end
+  for i = number - 1, self.nr_cpus * #self.plan.rules - 1, #self.plan.rules do
+    sum = sum + counters_of(self, i)[PLACE_OF.events / 8]
+  end
+  return tonumber(sum)
+end
+
 --- Returns the number of starts of a rule that had waited for longer than a time at the last event.
 ---@param rule PairRule
 ---@param ns number

@@ -12,6 +12,8 @@ local types = require 'bpf.gen.kernel_types'
 
 local probe = {}
 
+probe.EXIT = 'sched:sched_process_exit' -- stands for perf's report of the exit of a task
+
 -- Of the kernel's preempt_count: in an interrupt, or serving a softirq.
 local IN_INTERRUPT = 0x000f0000 + 0x100
 
@@ -28,7 +30,7 @@ end
 ---@field filters Compiled[] all must be true
 ---@field own_pid? integer ignore what this process does outside interrupts
 ---@field targets? Targets the tasks whose events these are; nil: all
----@field is_exit? boolean the event stands for perf's report of the exit of a task
+---@field is_exit? boolean it is EXIT, in place of perf's report
 ---@field options? SourceOptions
 ---@field calls SystemCalls
 ---@field verb string what the program does with the event, in its name: 'count'

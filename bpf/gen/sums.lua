@@ -18,7 +18,8 @@ local kernel_sums = {}
 
 local SUMS = ffi.sizeof 'struct hist_sums'
 local AT = {}
-for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed', 'sum_high', 'huge', 'negative' } do
+for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed', 'sum_high', 'huge', 'negative',
+  'squares_low' } do
   AT[name] = ffi.offsetof('struct hist_sums', name)
 end
 kernel_sums.SIZE, kernel_sums.AT = SUMS, AT
@@ -87,13 +88,64 @@ local function add(a, at, register, is_alone)
   a:atomic_add(8, 5, at, register == 'one' and 1 or register)
 end
 
---- Generates code that adds the time in r3 to the sums at r5. Uses r1 and r2.
+--- Generates code that adds the square of a register, which is not negative, to the 128 bits at another one + off. Few
+--- times exceed 2^32 ns, and few sums carry, so mostly one addition is made in memory. Since Linux 5.12.
+---@param a Asm
+---@param to integer register
+---@param off integer of the lower half, which the upper half follows
+---@param value integer register
+---@param free integer[] four registers that are used
+---@param is_alone? boolean no other program writes there
+function kernel_sums.add_square(a, to, off, value, free, is_alone)
+  local high, low, other, half = unpack(free)
+  local small, known, done = a:new_label(), a:new_label(), a:new_label()
+  a:alu_r('mov', low, value)
+  a:alu_r('mov', high, value)
+  a:alu('rsh', high, 32)
+  a:jump('==', high, 0, small)
+  a:extend(low, 32, false)
+  a:alu_r('mov', other, high) -- value = high * 2^32 + low
+  a:alu_r('mul', other, low)
+  a:alu('lsh', other, 1)
+  a:alu_r('mul', low, low)
+  a:alu_r('mul', high, high)
+  a:alu_r('mov', half, other)
+  a:alu('rsh', half, 32)
+  a:alu_r('add', high, half)
+  a:alu('lsh', other, 32)
+  a:alu_r('add', low, other)
+  a:jump_r('>=', low, other, known)
+  a:alu('add', high, 1)
+  a:go(known)
+  a:label(small)
+  a:alu_r('mul', low, low)
+  a:label(known)
+  if is_alone then
+    a:load(8, other, to, off)
+    a:alu_r('add', other, low)
+    a:store(8, to, off, other)
+  else
+    a:alu_r('mov', other, low)
+    a:fetch_add(to, off, other)
+    a:alu_r('add', other, low)
+  end
+  local carried = a:new_label()
+  a:jump_r('>=', other, low, carried)
+  a:alu('add', high, 1)
+  a:label(carried)
+  a:jump('==', high, 0, done)
+  a:atomic_add(8, to, off + 8, high)
+  a:label(done)
+end
+
+--- Generates code that adds the time in r3 to the sums at r5. Uses r0, r1, r2 and r4.
 ---@param a Asm
 ---@param threshold number longer times are counted; negative: none
 ---@param failed? integer place of a flag on the stack
 ---@param is_alone boolean see add()
 local function add_sums(a, threshold, failed, is_alone)
   add(a, AT.sum, 3, is_alone)
+  kernel_sums.add_square(a, 5, AT.squares_low, 3, { 0, 1, 2, 4 }, is_alone)
   kernel_sums.raise(a, 5, AT.max, 3, is_alone)
   a:alu_r('mov', 2, 3)
   a:alu('xor', 2, -1)
@@ -129,11 +181,12 @@ function kernel_sums.add_halves(a, low, high, is_unsigned)
   a:atomic_add(8, 7, high, 1)
 end
 
---- Generates code that adds the value in r0, which is not negative, to the wide sums at r7 + off. Uses r1.
+--- Generates code that adds the value in r0, which is not negative, to the wide sums at r7 + off. Uses r1 to r4.
 ---@param a Asm
 ---@param off integer
 function kernel_sums.add_wide(a, off)
   kernel_sums.add_halves(a, off + AT.sum, off + AT.sum_high)
+  kernel_sums.add_square(a, 7, off + AT.squares_low, 0, { 1, 2, 3, 4 })
   kernel_sums.raise(a, 7, off + AT.max, 0)
   a:alu('xor', 0, -1)
   kernel_sums.raise(a, 7, off + AT.not_min, 0)
@@ -211,7 +264,7 @@ function kernel_sums.narrow(bytes, count)
   local high = from.sum_high + bit.rshift(from.sum, 32)
   local sum = high >= 2 ^ 32 and -1ULL or bit.lshift(high, 32) + from.sum % 2 ^ 32
   return ffi.new('struct hist_sums', { count = count, sum = sum, not_min = from.not_min, max = from.max,
-    negative = from.negative }), tonumber(from.huge)
+    negative = from.negative, squares_low = from.squares_low, squares_high = from.squares_high }), tonumber(from.huge)
 end
 
 -- Cells by number -----------------------------------------------------------------------------------
@@ -349,8 +402,7 @@ function kernel_sums.find_or_make(a, places, maps, key, zero, none, fill)
   local function on_side(map)
     local function look_up()
       a:map(1, map)
-      a:alu_r('mov', 2, FRAME)
-      a:alu('add', 2, key)
+      a:address(2, FRAME, key)
     end
     look_up()
     a:call 'map_lookup_elem'
@@ -358,8 +410,7 @@ function kernel_sums.find_or_make(a, places, maps, key, zero, none, fill)
     for at = 0, map.value_size - 8, 8 do a:store_value(8, FRAME, zero + at, 0) end
     if fill then fill() end
     look_up()
-    a:alu_r('mov', 3, FRAME)
-    a:alu('add', 3, zero)
+    a:address(3, FRAME, zero)
     a:alu('mov', 4, 1) -- BPF_NOEXIST
     a:call 'map_update_elem'
     look_up()

@@ -17,10 +17,12 @@ local planner = require 'bpf.plan.planner'
 local probe = require 'bpf.gen.probe'
 local program = require 'bpf.gen.program'
 local route = require 'bpf.plan.route'
+local second_counts = require 'bpf.run.second_counts'
 local switch = require 'bpf.gen.switch'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
+local printable = require 'bindings.base.text'
 local thread_events = require 'bpf.gen.thread_events'
 local ways = require 'bpf.ways.list'
 
@@ -28,6 +30,7 @@ local C = ffi.C
 
 local in_kernel = {}
 
+local MAX_HIDERS = 64 -- BPF programs of a tracepoint
 local MOST_THREADS = 2 ^ 17 -- for a place each
 
 --- Events that a profiler leaves to programs, if these may have them.
@@ -44,7 +47,8 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@field start? fun(self, kernel: InKernel) called when the programs run
 ---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
 --- handlers `interval` and `stop` are called
----@field count? fun(self): number events so far, for the statistics
+---@field by_event? fun(self): table<Event, number> the number of events that programs have taken
+---@field count? fun(self): number those that did not come here, if these are not all of them
 ---@field gate? Instance the source whose condition it evaluates: only the events that are passed on come here, and
 --- nothing is counted
 ---@field refusal? string why it was not accepted
@@ -59,6 +63,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@field plan? Plan
 ---@field facts? Facts of decide()
 ---@field receivers table<Event, fun(ev: Ev)> handlers of events of which programs send only some
+---@field second? SecondCounts what programs count of events that perf takes
 ---@field only_threads Event[] of which programs drop what is not about the threads that the run names
 local InKernel = {}
 InKernel.__index = InKernel
@@ -69,7 +74,7 @@ function in_kernel.new(run)
   if run.opt.dry_run then program.only_generate() end
   if run.opt.dry_run == 'code' then dispatch.keep_sources() end
   local self = setmetatable({ offers = {}, run = run, calls = system_calls.new(), only_plan = {}, _links = {},
-    only_threads = {}, receivers = {}, _droppers = {} },
+    only_threads = {}, receivers = {}, _droppers = {}, _programs = {}, _missed = {} },
     InKernel)
   self.captures = ways.capture.new(self)
   return self
@@ -223,7 +228,6 @@ function InKernel:spec(event, gate, filters, everywhere)
     filters = filters,
     own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
     targets = not everywhere and self:targets() or nil,
-    is_exit = event.is_exit,
     options = { foreign_pids = self:has_foreign_pids() },
     calls = self.calls,
     verb = gate == self.switch and self._verb or ways.capture.verb,
@@ -237,8 +241,17 @@ end
 function InKernel:probe(event, body)
   local loaded = probe.load(self:spec(event, self.switch, self:filters(event)), body)
   table.insert(self._loading, loaded)
+  self._programs[event] = loaded
   if event.route then route.write(event.route, { program = loaded.name }) end
   return loaded
+end
+
+--- The same for the exits of tasks, of which perf reports each by a record.
+---@param body fun(a: Asm, source: Source, places: ProbePlaces)
+function InKernel:probe_exit(body)
+  local spec = self:spec({ name = probe.EXIT, system = 'sched' }, self.switch, {})
+  spec.is_exit = true
+  table.insert(self._loading, probe.load(spec, body))
 end
 
 --- Loads and attaches the programs of an offer. They do nothing yet. Returns why it cannot.
@@ -329,12 +342,49 @@ function InKernel:decide(checked)
   report(run, self.plan)
 end
 
+--- Returns the BPF programs of other tracers that are attached to an event of perf. One that returns 0 hides it.
+---@param event Event
+---@return string[]? names nil: there are none
+function InKernel:hiders(event)
+  local run = self.run
+  local is_perfs = event.tracepoint and event.route.by == 'perf' and event.request.program == 0
+  if not is_perfs or #run.programs > 0 then return end
+  local ids, names = ffi.new('uint32_t[?]', MAX_HIDERS), {}
+  for i = 0, C.session_programs(run.session, event.class, ids, MAX_HIDERS) - 1 do
+    names[#names + 1] = printable.safe(ffi.string(C.bpf_program_name(ids[i])))
+  end
+  return names[1] and names or nil
+end
+
+--- Counts events of perf a second time, if the profiler compares the counts, or another tracer may hide events. Targets
+--- are left to perf: an event more or less at their begin or end would not be one that is hidden.
+function InKernel:_count_again()
+  local run, opt = self.run, self.run.opt
+  if run.is_recorded or run.everywhere or attach.per_thread(opt, run.workload) or opt.cgroups then return end
+  for _, event in ipairs(run.events.list) do
+    local is_sampled = event.tracepoint and event.route.way == 'sample' and not event.is_derived
+      and not event.attrs.cpus
+    if is_sampled and (run.profiler.compares or self:hiders(event)) then
+      asm.attempt(function()
+        self.second = self.second or second_counts.new(opt.cpus and cpu_list.numbers(opt.cpus))
+        local spec = self:spec(event, self.second.switch, self:filters(event, true))
+        spec.verb = 'check'
+        self.second:add(event, spec)
+        return true
+      end)
+    end
+  end
+  if self.second then self.second:on() end
+end
+
 --- Lets the programs run. Called when the session has started.
 function InKernel:start()
+  self:_count_again()
   if #self.offers == 0 then return end
   for _, offer in ipairs(self.offers) do
     if offer.start then offer:start(self) end
   end
+  for event, loaded in pairs(self._programs) do self._missed[event] = C.bpf_recursion_misses(loaded.fd) end
   self.switch:on()
 end
 
@@ -364,6 +414,7 @@ end
 
 --- Ends the programs. Called when the session ends.
 function InKernel:stop()
+  if self.second then self.second:off() end
   if #self.offers == 0 then return end
   self._last = self.switch:off()
   for _, link in ipairs(self._links) do link:close() end
@@ -374,12 +425,33 @@ function InKernel:finish()
   if self._last then read(self, self._last, true) end
 end
 
---- Returns the number of events that programs took.
+--- Returns the number of events that only programs took.
 ---@return number
 function InKernel:count()
   local n = 0
-  for _, offer in ipairs(self.offers) do n = n + (offer.count and offer:count() or 0) end
+  for _, offer in ipairs(self.offers) do
+    if offer.count then
+      n = n + offer:count()
+    else
+      for _, events in pairs(offer.by_event and offer:by_event() or {}) do n = n + events end
+    end
+  end
   return n
+end
+
+--- Returns how many events programs have counted or paired, and how many they missed since they had interrupted
+--- themselves.
+---@return table<Event, { taken: number, missed: number }>
+function InKernel:by_event()
+  local found = {}
+  for _, offer in ipairs(self.offers) do
+    for event, n in pairs(not offer.gate and offer.by_event and offer:by_event() or {}) do
+      local loaded = self._programs[event]
+      local missed = loaded and C.bpf_recursion_misses(loaded.fd) - self._missed[event] or 0
+      found[event] = { taken = n, missed = tonumber(missed) }
+    end
+  end
+  return found
 end
 
 return in_kernel

@@ -89,8 +89,12 @@ local function generate(self, event, one, settings)
   end
   if hist then
     add('local slot = %s * %d + %d', id, hist.width, hist.at)
-    add('if n < 0 then negative:add(slot, -n) elseif n < %.0f then positive:add(slot, n)', LARGEST)
-    add('else positive:add(slot, %.0f) stats[2] = stats[2] + 1 end', LARGEST)
+    if hist.negative then
+      add('if n < 0 then negative:add(slot, -n) elseif n < %.0f then positive:add(slot, n)', LARGEST)
+      add('else positive:add(slot, %.0f) stats[2] = stats[2] + 1 end', LARGEST)
+    else
+      add 'positive:add(slot, n)'
+    end
     if settings.each then add 'each(ev, n)' end
   end
   if one.name then
@@ -151,7 +155,8 @@ tally.name, tally.does, tally.lacks = 'count', 'counted', { 'reload', 'newest', 
 function tally.refuses(_, offer) return offer.asks[1] end
 
 Tally.way = 'count'
-Tally.attributes = { comm = true, key = true, printkey = true, num = true, ['top-by'] = true, ['top-add'] = true }
+Tally.attributes = { comm = true, key = true, printkey = true, num = true, ['top-by'] = true, ['top-add'] = true,
+  ['top-variance'] = true }
 
 --- Returns the facts of the offer, see OfferFacts.
 ---@package
@@ -243,10 +248,6 @@ function Tally:turn(side)
     add_row(self, one, index, row, id, true)
   end, add_keyed)
 end
-
---- The number of events that programs counted.
----@package
-function Tally:count() return self._stats[COUNTED] + self._stats[IGNORED] end
 
 --- The number of events of each class that programs counted.
 ---@package

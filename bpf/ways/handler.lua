@@ -119,15 +119,12 @@ function HandlerOffer:turn(side)
 end
 
 --- Each event counts once, although it may have several programs.
-function HandlerOffer:count()
-  local seen, n = self._joins:events()
+function HandlerOffer:by_event()
+  local found = self._joins:by_event()
   for _, one in ipairs(self._tallies) do
-    for event, events in pairs(one:by_event()) do
-      if not seen[event] then n = n + events end
-      seen[event] = true
-    end
+    for event, n in pairs(one:by_event()) do found[event] = found[event] or n end
   end
-  return n
+  return found
 end
 
 -- Which handlers ----------------------------------------------------------------------------------

@@ -242,15 +242,12 @@ function HandlerJoins:load(kernel)
   for _, one in ipairs(self.views) do kernel:probe(one.event, one.view.program:body()) end
 end
 
---- Returns the events that have joins, and how many they were.
----@return table<Event, boolean> events
----@return number n
-function HandlerJoins:events()
-  local events, n = {}, 0
-  for _, one in ipairs(self.views) do
-    events[one.event], n = true, n + one.view.program:events()
-  end
-  return events, n
+--- Returns how many events there were of those that have joins.
+---@return table<Event, number>
+function HandlerJoins:by_event()
+  local events = {}
+  for _, one in ipairs(self.views) do events[one.event] = one.view.program:events() end
+  return events
 end
 
 --- Tells the joins what was counted.

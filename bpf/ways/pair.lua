@@ -196,8 +196,7 @@ function PairOffer:load(kernel)
   end
   for event, rule in pairs(by_event) do
     if event.is_task_event then
-      local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, filters = {}, is_exit = true }
-      kernel:probe(exit, self.pairs:body(rule, false, probe.is_alone(exit.name)))
+      kernel:probe_exit(self.pairs:body(rule, false, probe.is_alone(probe.EXIT)))
     end
   end
 end
@@ -258,6 +257,12 @@ end
 function PairOffer:count()
   return self.pairs:stats().events - self.passed - (self.outliers and self.outliers.sent or 0)
     + (self.windows and self.windows:count() or 0)
+end
+
+function PairOffer:by_event()
+  local found = {}
+  for event, rule in pairs(self.rules) do found[event] = self.pairs:events(rule) end
+  return found
 end
 
 --- Returns the counters, as Feed:stats() does.

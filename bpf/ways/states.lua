@@ -130,8 +130,7 @@ function TaskStatesOffer:load(kernel)
     self._programs[event] = kernel:probe(event, self._kernel:body(self._roles[event]))
   end
   if not given.only then return end
-  local exit = { name = 'sched:sched_process_exit', system = 'sched', fields = {}, filters = {}, is_exit = true }
-  kernel:probe(exit, self._kernel:body { exits = true })
+  kernel:probe_exit(self._kernel:body { exits = true })
 end
 
 --- Returns a function that passes a sent state to the script.

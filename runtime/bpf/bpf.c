@@ -30,6 +30,41 @@ int bpf_put_entry(int map, uint32_t cpu, uint32_t fd)
 	return syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)) ? -errno : 0;
 }
 
+static struct bpf_prog_info program_info(int program)
+{
+	struct bpf_prog_info info = {0};
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.info.bpf_fd = program;
+	attr.info.info_len = sizeof(info);
+	attr.info.info = (uintptr_t)&info;
+	if (syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof(attr)))
+		memset(&info, 0, sizeof(info));
+	return info;
+}
+
+uint64_t bpf_recursion_misses(int program)
+{
+	return program_info(program).recursion_misses;
+}
+
+const char *bpf_program_name(uint32_t id)
+{
+	static struct bpf_prog_info info;
+	union bpf_attr attr;
+	int fd;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.prog_id = id;
+	fd = syscall(SYS_bpf, BPF_PROG_GET_FD_BY_ID, &attr, sizeof(attr));
+	if (fd < 0)
+		return "";
+	info = program_info(fd);
+	close(fd);
+	return info.name;
+}
+
 /* libbpf has one print function per process and passes it no context. */
 static struct {
 	char text[LOG_SIZE], taken[LOG_SIZE];

@@ -25,6 +25,12 @@ int bpf_perf_open(const struct perf_event_attr *attr, int pid, int cpu);
  * errno. */
 int bpf_put_entry(int map, uint32_t cpu, uint32_t fd);
 
+/* Returns how often a program was skipped because it had interrupted itself on its CPU. */
+uint64_t bpf_recursion_misses(int program);
+
+/* Returns the name of a loaded program, valid until the next call; "" if it is not known. */
+const char *bpf_program_name(uint32_t id);
+
 /* For libbpf_set_print(): keeps the end of libbpf's output. */
 int bpf_log_print(int level, const char *fmt, va_list args);
 /* Returns the output since the last call; it is valid until the next one. */

@@ -5,10 +5,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include "bpf/bpf.h"
 #include "decode/decoder.h"
@@ -225,18 +223,9 @@ static uint64_t missed(const struct capture_rings *c)
 {
 	uint64_t n = 0;
 
-	for (uint32_t i = 0; i < c->nr_requests; i++) {
-		struct bpf_prog_info info = {0};
-		union bpf_attr attr = {0};
-
-		if (!c->requests[i].captured.rings)
-			continue;
-		attr.info.bpf_fd = c->requests[i].captured.program;
-		attr.info.info_len = sizeof(info);
-		attr.info.info = (uintptr_t)&info;
-		if (!syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof(attr)))
-			n += info.recursion_misses;
-	}
+	for (uint32_t i = 0; i < c->nr_requests; i++)
+		if (c->requests[i].captured.rings)
+			n += bpf_recursion_misses(c->requests[i].captured.program);
 	return n;
 }
 

@@ -438,6 +438,7 @@ static void add_read(const struct perf_event_attr *attr, int fd, struct source_a
 
 	if (read(fd, words, sizeof(words)) < 0)
 		return;
+	out->counters++;
 	out->fired += words[0];
 	if (attr->read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
 		out->enabled += words[at++];
@@ -483,4 +484,37 @@ bool evset_account(const struct evset *set, uint16_t class, struct source_accoun
 	uint32_t n = read_group(&set->groups[GROUP_EVENTS], class, out);
 
 	return n + read_group(&set->groups[GROUP_EVERYWHERE], class, out);
+}
+
+static int any_fd(const struct group *g, uint16_t class)
+{
+	struct perf_evsel *evsel;
+	uint32_t i = 0;
+
+	perf_evlist__for_each_entry(g->list, evsel)
+	{
+		const struct event_request *ev = g->evsels[i++]->event;
+
+		if (ev && ev->class == class && g->nr_targets)
+			return *fd_at(evsel, 0);
+	}
+	return -1;
+}
+
+uint32_t evset_programs(const struct evset *set, uint16_t class, uint32_t *ids, uint32_t max)
+{
+	struct perf_event_query_bpf *query = calloc(1, sizeof(*query) + max * sizeof(*ids));
+	int fd = any_fd(&set->groups[GROUP_EVENTS], class);
+	uint32_t n = 0;
+
+	if (fd < 0)
+		fd = any_fd(&set->groups[GROUP_EVERYWHERE], class);
+	if (query) {
+		query->ids_len = max;
+		if (fd >= 0 && !ioctl(fd, PERF_EVENT_IOC_QUERY_BPF, query))
+			n = query->prog_cnt < max ? query->prog_cnt : max;
+		memcpy(ids, query->ids, n * sizeof(*ids));
+		free(query);
+	}
+	return n;
 }

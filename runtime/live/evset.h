@@ -57,3 +57,5 @@ void evset_disable_class(struct evset *set, uint16_t class);
 uint64_t evset_lost(const struct evset *set);
 /* Adds what the kernel says about the events of a class. Returns false if it has none. */
 bool evset_account(const struct evset *set, uint16_t class, struct source_account *out);
+/* Writes the ids of BPF programs on the tracepoint of a class, up to max. Returns their number. */
+uint32_t evset_programs(const struct evset *set, uint16_t class, uint32_t *ids, uint32_t max);

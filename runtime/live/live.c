@@ -321,6 +321,13 @@ static bool live_account(struct source *src, uint16_t class, struct source_accou
 	return is_known;
 }
 
+static uint32_t live_programs(struct source *src, uint16_t class, uint32_t *ids, uint32_t max)
+{
+	struct live *live = (struct live *)src;
+
+	return live->nr_attached ? evset_programs(live->attached[0]->evset, class, ids, max) : 0;
+}
+
 static int live_decode(struct source *src, const struct slot *slot, struct event *ev)
 {
 	return bpf_decode(((struct live *)src)->outputs, slot, ev);
@@ -539,6 +546,7 @@ static const struct source_ops live_ops = {
 	.hold = live_hold,
 	.read_counts = live_read_counts,
 	.account = live_account,
+	.programs = live_programs,
 	.next_cpu = live_next_cpu,
 	.decode = live_decode,
 	.decode_run = live_decode_run,

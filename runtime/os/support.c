@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "os/support.h"
 #include <errno.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
+#include "os/clock.h"
 
 int support_open(uint32_t type, uint64_t config, uint32_t with)
 {
@@ -34,4 +36,23 @@ int support_open(uint32_t type, uint64_t config, uint32_t with)
 		return -errno;
 	close(fd);
 	return 0;
+}
+
+void support_wake_cpus(uint32_t ms)
+{
+	uint64_t end = clock_monotonic() + ms * 1000000ull;
+	struct timespec period = {.tv_nsec = 1000000};
+	cpu_set_t before, one;
+
+	if (sched_getaffinity(0, sizeof(before), &before))
+		return;
+	for (int cpu = 0; clock_monotonic() < end; cpu = (cpu + 1) % CPU_SETSIZE) {
+		if (!CPU_ISSET(cpu, &before))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+		nanosleep(&period, NULL);
+	}
+	sched_setaffinity(0, sizeof(before), &before);
 }

@@ -15,3 +15,7 @@ enum support_with {
 /* Opens the event for sampling and closes it again. Returns 0 or the negative errno of the
  * refusal. */
 int support_open(uint32_t type, uint64_t config, uint32_t with);
+
+/* Sleeps for a millisecond on each CPU in turn, until ms have passed: the timer of each CPU wakes a
+ * task up, on an idle CPU in the idle task. */
+void support_wake_cpus(uint32_t ms);

@@ -30,7 +30,15 @@ void session_read_account(struct session *s, uint16_t class, struct session_acco
 	out->lost = kernel.lost;
 	out->enabled = kernel.enabled;
 	out->running = kernel.running;
+	out->counters = kernel.counters;
 	out->is_exact = kernel.is_exact;
+}
+
+uint32_t session_programs(struct session *s, uint16_t class, uint32_t *ids, uint32_t max)
+{
+	struct source *src = s->machines[0].source;
+
+	return src->ops->programs ? src->ops->programs(src, class, ids, max) : 0;
 }
 
 static void count_slots(struct session *s)

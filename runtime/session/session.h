@@ -93,8 +93,10 @@ struct session_account {
 	uint64_t fired, lost;	   /* counted by the kernel behind its filter; of these lost */
 	uint64_t enabled, running; /* ns: if it needs a counter of the hardware; otherwise 0 */
 	bool has_kernel;	   /* the kernel's figures are known */
-	bool is_exact;		   /* once the session has stopped and the rest is counted:
-				    * fired = lost + early + read + rest. Before that, fired may be more */
+	uint32_t counters;	   /* of the kernel */
+	/* Once the session has stopped and the rest is counted, fired = lost + early + read + rest,
+	 * and at most one more for each counter. Before that, fired may be more. */
+	bool is_exact;
 };
 
 /* The time base of events, on the source's clock and as wall time (wall_sec is NAN if a recording
@@ -224,6 +226,9 @@ bool session_read_resolve_stats(const struct session *s, struct resolve_stats *o
 void session_read_stats(const struct session *s, struct session_stats *out);
 /* Reads what is known of the samples of a class, with a read(2) for each CPU or thread. */
 void session_read_account(struct session *s, uint16_t class, struct session_account *out);
+/* Writes the ids of the BPF programs that are attached to the tracepoint of a class as perf's
+ * events are, up to max, and returns their number. One that returns 0 hides the event from perf. */
+uint32_t session_programs(struct session *s, uint16_t class, uint32_t *ids, uint32_t max);
 /* Counts what is left in the rings, for a run that has ended before. session_next() is not called
  * after this. Returns false if that cannot be known. */
 bool session_count_rest(struct session *s);

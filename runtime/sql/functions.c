@@ -14,6 +14,7 @@
 #include "formats/formats.h"
 #include "session/tasks.h"
 #include "sql/percentiles.h"
+#include "sql/variance.h"
 
 struct name {
 	int64_t value;
@@ -409,5 +410,7 @@ int functions_register(struct functions *f, sqlite3 *db, struct error *err)
 						    f, FUNCTIONS[i].call, NULL, NULL, NULL);
 	if (!status)
 		status = percentiles_register(db);
+	if (!status)
+		status = variance_register(db);
 	return status ? error_set(err, -ENOMEM, "%s", sqlite3_errmsg(db)) : 0;
 }

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Counts, sums, averages, histograms and quantiles by key. Adding to them allocates no memory, and they print
+--- Counts, sums, averages, histograms, quantiles and more by key. Adding to them allocates no memory, and they print
 --- themselves.
 ---
 ---   local waits = aggregate.new('quantiles', { 'comm' })
@@ -63,11 +63,12 @@ local KINDS = {
   lhist = { max_keys = 65536, add = 'values[i] = values[i] + 1', values = 1, linear = true, buckets = true,
     merge = merge_linear },
   quantiles = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true, merge = merge_hists },
+  stats = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true, merge = merge_hists },
 }
 
 --- An aggregation of one kind.
 ---@class Aggregate
----@field add fun(self: Aggregate, ...) takes the keys; sums, histograms and quantiles take the value before them
+---@field add fun(self: Aggregate, ...) takes the keys; all but counts take the value before them
 ---@field call fun(...) add() without self
 local Aggregate = {}
 Aggregate.__index = Aggregate
@@ -107,24 +108,28 @@ local function value_columns(kind, value)
     return { { name = 'low', metric = 'none' }, { name = 'high', metric = 'none' }, { name = 'count', metric = 'none' },
       { name = value or 'value', metric = 'histogram' } }
   end
+  local is_stats = kind == 'stats'
   return {
     { name = 'count', width = 8, metric = 'counter', of_histogram = true },
     { name = 'total', width = 14, metric = 'counter', of_histogram = true },
     { name = value or 'value', metric = 'histogram' },
     { name = 'min', width = 10 },
-    { name = 'p50', width = 10 },
-    { name = 'p95', width = 10 },
-    { name = 'p99', width = 10 },
+    { name = 'p50', width = 10, show = not is_stats },
+    { name = 'p95', width = 10, show = not is_stats },
+    { name = 'p99', width = 10, show = not is_stats },
     { name = 'max', width = 10 },
+    { name = 'avg', width = 12, format = '%.3f', data_only = not is_stats },
+    { name = 'stddev', width = 12, format = '%.3f', data_only = not is_stats },
+    { name = 'variance', width = 16, format = '%.3f', data_only = not is_stats },
   }
 end
 
 --- Creates an aggregation. Keys beyond `max_keys` share one entry, '(other)'.
----@param kind 'count'|'sum'|'avg'|'min'|'max'|'hist'|'lhist'|'quantiles'
+---@param kind 'count'|'sum'|'avg'|'min'|'max'|'hist'|'lhist'|'quantiles'|'stats'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
 --- session?: Session, low?: number, high?: number, step?: number } name: name of the table in JSON and CSV; value: name
---- of the column of the count or sum; max_keys: default 65536, for hist and quantiles 4096; stacks: the keys that are
+--- of the column of the count or sum; max_keys: default 65536, 4096 with quantiles; stacks: the keys that are
 --- `ev._stack`: they are printed as stacks, and those of the same functions are one entry; session: required for
 --- stacks; low, high, step: required for lhist: its buckets are those below low, [low, low + step), ..., and from high
 ---@return Aggregate
@@ -344,7 +349,8 @@ end
 --- Returns the number in a column of an entry's value.
 local function column_of(self, value, name)
   if self._kind == 'avg' then return value[name] or value.total / value.count end
-  if self._kind ~= 'quantiles' then return KINDS[self._kind].buckets and weight_of(self, value) or value end
+  local has_buckets = KINDS[self._kind].buckets
+  if has_buckets or not self._hists then return has_buckets and weight_of(self, value) or value end
   local stats, percent = value:stats(), name:match '^p(%d+)$'
   if percent then return value:quantile(percent / 100) end
   return name == 'total' and stats.sum or stats[name] or value

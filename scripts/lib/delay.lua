@@ -75,6 +75,7 @@ function delay.run(settings)
   local table_ = latency.new {
     stages = found.stages,
     than = than,
+    variance = opt.variance,
     cycle = opt.cycle,
     by_key = opt.perins and key_column(found.key, threads, session, function(key) return matcher:key_value(key) end)
       or nil,

@@ -10,7 +10,6 @@
 --- each: `[DAY;TIME;]comm;user frames;kernel frames COUNT`, outermost frame first. With -i the stacks of each
 --- interval start with its time.
 local array = require 'lib.array'
-local flamepicture = require 'lib.engines.flamegraph_svg'
 local flametree = require 'lib.flamegraph_tree'
 local intern = require 'lib.intern'
 local svg = require 'lib.svg'
@@ -254,7 +253,7 @@ function flamegraph.draw(path, tree, settings)
     for _, child in pairs(node.children or {}) do rescale(child) end
   end
   if settings.difference then rescale(tree) end
-  flamepicture.write(path, tree, settings)
+  require('lib.engines.flamegraph_svg').write(path, tree, settings)
 end
 
 local MAGIC = 'PERFILE2' -- of recordings

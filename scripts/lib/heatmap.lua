@@ -233,12 +233,13 @@ function Heatmap:svg()
   local function x_of(ns) return LEFT + ns / column_ns * cell_width end
   local function y_of(value) return bottom - (row_of(self, value) - area.first) / area.high * cell_height end
 
-  put('<svg version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n',
-    WIDTH, bottom + BOTTOM, WIDTH, bottom + BOTTOM)
+  put('<svg class="heat" version="1.1" xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" '
+    .. 'viewBox="0 0 %d %d">\n', WIDTH, bottom + BOTTOM, WIDTH, bottom + BOTTOM)
   local colors, dark = {}, {}
   for i, color in ipairs(PALETTE) do
     colors[i] = ('.c%d { fill: #%s; }'):format(i, color)
-    dark[i] = ('.c%d { fill: #%s; }'):format(i, PALETTE[#PALETTE + 1 - i])
+    -- The two darkest ones are hardly seen there.
+    dark[i] = ('.c%d { fill: #%s; }'):format(i, PALETTE[math.floor((#PALETTE - 2) - (i - 1) * 9 / 11 + 0.5)])
   end
   parts[#parts + 1] = svg.style(('%s%s\n@media (prefers-color-scheme: dark) { %s }\n'):format(svg.file 'heatmap.css',
     table.concat(colors), table.concat(dark)))

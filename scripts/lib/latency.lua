@@ -22,6 +22,7 @@ Latency.__index = Latency
 ---@field stages? Event[][] the stages of the pairs
 ---@field kinds? { start: string, stop: string }[] instead of stages: names of the two events of each kind of pair
 ---@field than? number threshold in ns; longer latencies are counted
+---@field variance? boolean print the mean, the standard deviation and the variance
 ---@field cycle? boolean the first stage follows the last
 ---@field by_key? { title: string, width: integer, value?: (fun(key: any): any), name?: (fun(key: any): string) } print
 --- a row for each key; value: returns the printed key; name: returns the text of an additional column `comm`
@@ -64,7 +65,7 @@ local function spec_of(self)
     { name = 'comm', width = 16, align = 'left', show = by_key ~= nil and by_key.name ~= nil },
     { name = 'start', width = width_of(self.pairs, 'start', 5), align = 'right' },
     { name = 'stop', title = 'end', width = width_of(self.pairs, 'stop', 3), align = 'left', sep = ' => ' },
-  }))
+  }, self.variance))
 end
 
 --- Creates an empty table.
@@ -73,6 +74,7 @@ end
 function latency.new(settings)
   local self = setmetatable({
     than = settings.than,
+    variance = settings.variance,
     by_key = settings.by_key,
     keys = intern.new(1, MAX_KEYS),
     pairs = settings.kinds or latency.kinds(settings.stages, settings.cycle), -- by kind

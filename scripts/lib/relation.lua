@@ -25,12 +25,14 @@ local relation = {}
 --- The event attributes that such a profiler declares.
 relation.attributes = { 'key', 'printkey', 'role', 'untraced', 'trigger' }
 
---- The declarations of the common options: than, only_than, lower, perins, detail, heatmap and cycle.
+--- The declarations of the common options: than, only_than, lower, perins, variance, detail, heatmap and
+--- cycle.
 relation.options = {
   than = { type = 'duration', help = 'print the events of longer latencies, and count them' },
   only_than = { type = 'duration', help = 'like --than, but print the table only if there are longer latencies' },
   lower = { type = 'duration', help = 'print the events of shorter latencies' },
   perins = { type = 'flag', help = 'print a row per key, CPU or thread' },
+  variance = { type = 'flag', help = 'also print the mean, the standard deviation and the variance' },
   detail = {
     type = 'string',
     needs = { 'both_switches' },

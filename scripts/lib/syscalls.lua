@@ -17,16 +17,18 @@ local syscalls = {}
 
 local ENTER, EXIT = 'raw_syscalls:sys_enter', 'raw_syscalls:sys_exit'
 local MAX_ROWS = 65536 -- further calls share the row '(other)'
-local MAX_ERRNO = 4095
+-- Errors. No program sees ERESTARTSYS to ERESTART_RESTARTBLOCK, 512 to 516: the call begins again.
+local FAILED = 'ret < 0 && ret >= -4095 && (ret > -512 || ret < -516)'
 local NO_NUMBER = -1 -- the number in the sys_exit of rt_sigreturn
 
 local function is_only(stage, name) return #stage == 1 and stage[1].name == name end
 
-local function columns(by_thread, than)
+local function columns(by_thread, than, has_variance)
   local function us(name, width, is_sum)
     return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000,
       metric = is_sum and 'counter' or 'gauge', of_histogram = is_sum }
   end
+  local spread = tables.variance_columns(has_variance)
   return {
     { name = 'thread', width = 6, align = 'left', show = by_thread },
     { name = 'comm', width = 16, align = 'left', show = by_thread },
@@ -45,6 +47,8 @@ local function columns(by_thread, than)
     us('max', 12),
     { name = 'err', width = 6, align = 'right', metric = 'counter' },
     tables.than_column(than),
+    spread[1],
+    spread[2],
     { name = 'latency_ns', metric = 'histogram' },
   }
 end
@@ -64,11 +68,11 @@ local function describe(ev, session)
 end
 
 --- The times and errors of a run, by call, and by thread if so wanted.
-local function new_calls(session, by_thread, than)
+local function new_calls(session, by_thread, than, has_variance)
   return {
     session = session, by_thread = by_thread, rows = intern.new(by_thread and 2 or 1, MAX_ROWS),
     hists = hist.set(MAX_ROWS + 1, than), errors = array.new(MAX_ROWS + 1),
-    spec = tables.new('syscalls', columns(by_thread, than ~= nil)),
+    spec = tables.new('syscalls', columns(by_thread, than ~= nil, has_variance)),
   }
 end
 
@@ -86,6 +90,7 @@ local function row_of(calls, id)
     than = stats.over,
     latency_ns = found,
   }
+  tables.variance_fields(row, stats)
   row.syscall = is_other and '(other)' or calls.session.syscall_name(row.nr)
   if calls.by_thread then
     row.thread = is_other and math.huge or calls.rows:part(id, 1)
@@ -131,7 +136,7 @@ function syscalls.run(settings)
   if not session.per_thread and not found.key then found.default_key = 'common_pid' end
 
   local than = opt.only_than or opt.than
-  local calls = new_calls(session, opt.perins, than)
+  local calls = new_calls(session, opt.perins, than, opt.variance)
   local longest, shortest = than or math.huge, opt.lower or -1
   local prints = than ~= nil or opt.lower ~= nil
   local pass = prints and session.gate() or nil
@@ -148,7 +153,8 @@ function syscalls.run(settings)
     pass = pass,
     value = 'id',
     rows = { by = opt.perins and { 'key', 'value' } or { 'value' }, ids = calls.rows, hists = calls.hists, same = 'id',
-      any = NO_NUMBER, failed = ('ret < 0 && ret >= -%d'):format(MAX_ERRNO), failures = calls.errors },
+      any = NO_NUMBER, failed = FAILED,
+      failures = calls.errors },
     pair = (prints or map) and pair or nil,
     than = not map and than or nil,
     lower = not map and opt.lower or nil,

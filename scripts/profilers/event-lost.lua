@@ -52,6 +52,7 @@ delivered and lost events.
     exit_n = { help = 'stop soon after this many events' },
   },
 
+  compares = true,
   metrics = { lost = { lost = 'counter', silent = 'counter', late = 'counter' } },
 
   start = function(opt, out, session)

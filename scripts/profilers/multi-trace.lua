@@ -10,12 +10,13 @@ local IMPLEMENTATIONS = {
 }
 
 local UNSUPPORTED = { -- options, by --impl
-  pair = { 'than', 'only_than', 'lower', 'perins', 'detail', 'heatmap' },
-  kmemprof = { 'than', 'only_than', 'lower', 'perins', 'detail', 'heatmap' },
+  pair = { 'than', 'only_than', 'lower', 'perins', 'variance', 'detail', 'heatmap' },
+  kmemprof = { 'than', 'only_than', 'lower', 'perins', 'variance', 'detail', 'heatmap' },
   syscalls = { 'detail' },
 }
 
-local options = relation.pick('than', 'only_than', 'lower', 'perins', 'detail', 'heatmap', 'cycle')
+local options = relation.pick('than', 'only_than', 'lower', 'perins', 'variance', 'detail', 'heatmap',
+  'cycle')
 options.impl = {
   type = 'enum',
   values = { 'delay', 'pair', 'kmemprof', 'syscalls' },

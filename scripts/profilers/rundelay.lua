@@ -3,7 +3,7 @@
 local relation = require 'lib.relation'
 local run_queue = require 'lib.engines.run_queue'
 
-local options = relation.pick('than', 'only_than', 'lower', 'perins', 'detail', 'heatmap')
+local options = relation.pick('than', 'only_than', 'lower', 'perins', 'variance', 'detail', 'heatmap')
 options.event = {
   default = { 'sched:sched_wakeup,sched:sched_wakeup_new,sched:sched_switch', 'sched:sched_switch' },
 }

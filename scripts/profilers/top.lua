@@ -2,6 +2,7 @@
 --- Event counts by key, as a sorted table at each interval; on a terminal, as a screen.
 local array = require 'lib.array'
 local events = require 'lib.events'
+local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local screen = require 'lib.screen'
 local tables = require 'lib.table'
@@ -15,19 +16,22 @@ local function new_sums(columns, session)
   local keys, names, width = intern.new(1, MAX_ROWS), {}, #columns
   return {
     keys = keys, names = names, width = width, columns = columns, values = array.new((MAX_ROWS + 1) * width),
+    hists = hist.set((MAX_ROWS + 1) * width), -- of the columns that are variances
     counts = session.tally { keys = keys, names = names },
   }
 end
 
 --- Takes an event into the sums. Returns its handler.
 local function handler(sums, event, added, opt)
-  local key, comm, values = event.attrs.key or opt.key, event.attrs.comm, {}
-  for i, column in ipairs(added) do
-    values[i] = { into = sums.values, width = sums.width, at = column.at, value = column.value }
+  local key, comm, values, variance = event.attrs.key or opt.key, event.attrs.comm, {}, nil
+  for _, column in ipairs(added) do
+    local into = { into = column.is_variance and sums.hists or sums.values, width = sums.width, at = column.at,
+      value = column.value }
+    if column.is_variance then variance = into else values[#values + 1] = into end
   end
   local name = comm or not key and '_comm' or nil
   if opt.only_comm then key, name = comm or '_comm', nil end
-  return sums.counts:add(event, { key = { key }, thread = not key, name = name, sums = values })
+  return sums.counts:add(event, { key = { key }, thread = not key, name = name, sums = values, hist = variance })
 end
 
 --- Returns the rows of the table.
@@ -38,7 +42,11 @@ local function rows_of(sums, key_name, comm_name, only_comm, print_key)
     local value = keys:part(id, 1)
     local row = { key = value, [comm_name] = only_comm and value or sums.names[id] }
     row[key_name] = value and print_key and type(value) ~= 'string' and print_key(value) or value or '(other)'
-    for at, column in ipairs(sums.columns) do row[column.name] = sums.values[id * width + at - 1] end
+    for at, column in ipairs(sums.columns) do
+      local place = id * width + at - 1
+      local found = column.is_variance and sums.hists:get(place)
+      row[column.name] = found and found:stats().variance or sums.values[place]
+    end
     result[#result + 1] = row
   end
   return result
@@ -49,6 +57,7 @@ local function clear(sums)
   for i = 0, keys:count() * width - 1 do values[i] = 0 end
   for i = keys.max * width, keys.max * width + width - 1 do values[i] = 0 end
   keys:clear()
+  sums.hists:clear()
   for id in pairs(sums.names) do sums.names[id] = nil end
 end
 
@@ -56,7 +65,8 @@ return {
   summary = 'Count events by key, sorted, like top(1)',
   description = [[
 Rows are the values of key= (or -k). Columns are the numbers of events, or the
-sums of top-by= and top-add=. Without a key, a row is the thread in whose
+sums of top-by= and top-add=, or the variance of top-variance=, of which an event
+has at most one. Without a key, a row is the thread in whose
 context the event happened:
 
   key   comm  a row is
@@ -68,7 +78,7 @@ context the event happened:
 An event without a key among events with one is counted for its thread, so the
 keys of the others should be threads, too.
 
-Rows are sorted by the top-by= columns, then by the others, then by the key. On
+Rows are sorted by the top-by= and top-variance= columns, then by the others, then by the key. On
 a terminal the table is a screen: < and > (or the arrow keys) select the column
 to sort by, r reverses the order, q quits.
 
@@ -86,13 +96,15 @@ to sort by, r reverses the order, q quits.
     { 'profscript top -e sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch//key=prev_pid/comm=prev_comm/',
       'wakeups and switches by task' },
     { 'profscript top -e sched:sched_stat_runtime//key=pid/comm=comm/top-by=runtime/ -i 5000', 'runtime by task (ns)' },
+    { 'profscript top -e sched:sched_stat_runtime//key=pid/comm=comm/top-variance=runtime/',
+      'tasks whose time slices differ most' },
     { 'profscript top -e raw_syscalls:sys_enter -k id --duration 5', 'system calls by number' },
     { "profscript top -e 'kmem:kmalloc//top-by=bytes_alloc/comm=ksymbol(call_site)/' --only-comm",
       'bytes allocated, by function' },
     { [[profscript top -e irq:softirq_entry//printkey='printf("cpu%d vec%d",key>>16,key&0xffff)'/ -k '(_cpu<<16)|vec']],
       'a key of two values' },
   },
-  attributes = { 'key', 'comm', 'printkey', 'top-by', 'top-add' },
+  attributes = { 'key', 'comm', 'printkey', 'top-by', 'top-add', 'top-variance' },
   options = {
     only_comm = { type = 'flag', help = 'print a row per comm, whatever the key' },
     interval = { default = '1s' },

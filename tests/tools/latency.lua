@@ -111,6 +111,10 @@ local function check(row, list)
   for name, value in pairs(want) do
     if value and row[name] ~= value then fail('%s is %s, not %s', name, tostring(row[name]), value) end
   end
+  local squares = 0
+  for _, ns in ipairs(list) do squares = squares + (ns - total / #list) ^ 2 end
+  local stddev = math.sqrt(squares / #list)
+  if math.abs(row.stddev_ns - stddev) > 1e-6 * stddev then fail('stddev_ns is %s, not %s', row.stddev_ns, stddev) end
   for name, q in pairs { p50_ns = 0.5, p95_ns = 0.95, p99_ns = 0.99 } do
     local rank = q * #list
     local low = list[math.max(1, math.floor(rank))] * 0.99

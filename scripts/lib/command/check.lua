@@ -15,6 +15,7 @@ local check = {}
 ---@field error_text fun(code: integer): string of a positive errno
 ---@field bpf_missing fun(name: string): string? why a built-in BPF program cannot be loaded
 ---@field has_clang fun(): boolean
+---@field unseen fun(): string[] what perf does not see of the events that BPF programs see
 ---@field remove_probes fun(): integer?, string? number of removed probes of killed runs; message
 
 ---@class check.Line
@@ -34,6 +35,7 @@ local CAPABILITIES = { -- name, number, purpose
   { 'CAP_BPF', 39, 'load BPF programs' },
 }
 local SYS_ADMIN = 21
+local BTF = '/sys/kernel/btf/vmlinux'
 
 local function line(state, what, detail, advice)
   return { state = state, what = what, detail = detail, advice = advice }
@@ -71,6 +73,18 @@ local function check_tracepoint(world)
   if code == 0 then return line('ok', 'tracepoints', 'sched:sched_switch opens') end
   return line('no', 'tracepoints', ('cannot open sched:sched_switch: %s'):format(world.error_text(-code)),
     'run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid to -1')
+end
+
+--- Compares perf with BPF programs.
+local function check_unseen(world, works)
+  if not works then return line('--', 'all events', 'not known', 'see tracepoints') end
+  if not world.exists(BTF) then
+    return line('--', 'all events', 'not known whether perf sees all', 'see BTF')
+  end
+  local found = world.unseen()
+  if #found == 0 then return line('ok', 'all events', 'perf sees all wakeups and switches') end
+  return line('--', 'all events', (table.concat(found, '; '):gsub('; %-%-capture bpf has them', '')),
+    'use --capture bpf')
 end
 
 local function check_paranoid(world, has)
@@ -160,10 +174,11 @@ end
 ---@param world check.World
 ---@return check.Line[]
 function check.lines(world)
-  local has = capabilities(world)
+  local has, tracepoint = capabilities(world), check_tracepoint(world)
   return {
     check_tracefs(world),
-    check_tracepoint(world),
+    tracepoint,
+    check_unseen(world, tracepoint.state == 'ok'),
     check_paranoid(world, has),
     check_capabilities(has),
     check_kind(world, 'common clock', TYPES.software, DUMMY, { clock = true },
@@ -175,7 +190,7 @@ function check.lines(world)
     check_kind(world, 'breakpoints', TYPES.breakpoint, 0, {}, 'no hardware breakpoints'),
     check_kind(world, 'hardware PMU', TYPES.hardware, CYCLES, {}, 'cannot sample cycles and other hardware events',
       'cpu-clock samples by time'),
-    world.exists '/sys/kernel/btf/vmlinux' and line('ok', 'BTF', '/sys/kernel/btf/vmlinux')
+    world.exists(BTF) and line('ok', 'BTF', '/sys/kernel/btf/vmlinux')
       or line('--', 'BTF', 'no types of kernel structures', 'the kernel needs CONFIG_DEBUG_INFO_BTF'),
     check_bpf(world, 'BPF filters', 'filter', '--irqs-disabled and similar filters load',
       'no --irqs-disabled and similar filters'),

@@ -323,7 +323,7 @@ function complete.run(line, breaks, world)
   local at = 2
   while at < #words and words[at]:sub(1, 1) == '-' do at = at + 1 end
   if words[at] == 'help' and at < #words then at = at + 1 end -- `profscript help NAME`
-  local has_no_name = #words > 2 and wants_value(options.explain_spec, words[2]) -- `profscript -e EVENT help`
+  local has_no_name = #words > 2 and wants_value(options.explain_spec(), words[2]) -- `profscript -e EVENT help`
   local result
   if at >= #words and not has_no_name then
     if typed:find('/', 1, true) or #words > 2 and wants_value(options.global_spec, words[#words - 1]) then
@@ -334,7 +334,7 @@ function complete.run(line, breaks, world)
       result = offer('words', '', typed, world.profilers())
     end
   else
-    local spec, profiler, rest = options.explain_spec, {}, { unpack(words, 2) }
+    local spec, profiler, rest = options.explain_spec(), {}, { unpack(words, 2) }
     if not has_no_name then
       local script = world.load(words[at])
       if not script then return { mode = 'words', list = {} } end

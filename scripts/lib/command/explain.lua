@@ -251,7 +251,7 @@ local function look_up(session, script, scripts, opt)
   local anything = { name = 'profscript', profiler = { attributes = nearest.keys(selector.attributes) } }
   local run = runs.new(session, script or anything, opt, {}, scripts)
   local set = instance.new(run, script or anything, opt).set
-  local found, given = {}, explain.given(script and script.spec or options.explain_spec, opt)
+  local found, given = {}, explain.given(script and script.spec or options.explain_spec(), opt)
   for _, one in ipairs(given) do set:select(one.text) end
   for i, event in ipairs(set.list) do
     local tp = event.tracepoint

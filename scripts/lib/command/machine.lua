@@ -2,6 +2,7 @@
 --- This machine as seen by completion and --check. Anything unreadable counts as missing.
 local ffi = require 'ffi'
 local catalog = require 'bindings.select.catalog'
+local libc = require 'bindings.base.libc'
 local nearest = require 'bindings.base.nearest'
 local perf_events = require 'bindings.view.perf_events'
 local processes = require 'bindings.select.processes'
@@ -9,6 +10,8 @@ local sample_filter = require 'bindings.bpf.sample_filter'
 local sys = require 'bindings.base.sys'
 
 local C = ffi.C
+
+local LOOK, START = 300, 200 -- ms: how long events are compared, after at most that time
 local machine = {}
 
 --- Returns the functions for completion.
@@ -81,6 +84,16 @@ function machine.checks()
     error_text = sys.strerror,
     bpf_missing = sample_filter.missing,
     has_clang = function() return os.execute 'clang --version >/dev/null 2>&1' == 0 end,
+    unseen = function()
+      local pipe = io.popen(('/proc/%d/exe event-lost -e sched:sched_wakeup,sched:sched_switch --duration %dms '
+        .. '2>&1 >/dev/null'):format(libc.getpid(), LOOK))
+      if not pipe then return {} end
+      C.support_wake_cpus(LOOK + START)
+      local found = {}
+      for line in pipe:lines() do found[#found + 1] = line:match '^event%-lost: (%d+ of %d+ sched:.*)$' end
+      pipe:close()
+      return found
+    end,
     remove_probes = function()
       local err = ffi.new 'struct error'
       local removed = C.probes_remove_stale(nil, err)

@@ -84,7 +84,7 @@ end
 ---@return event_fields.Event[]
 function event_fields.of(texts, settings)
   local input = settings.input
-  local opt = assert(options.parse(options.explain_spec, nil, input and { '--input', input } or {}))
+  local opt = assert(options.parse(options.explain_spec(), nil, input and { '--input', input } or {}))
   return sessions.with(opt, look_up, opt, texts, settings)
 end
 

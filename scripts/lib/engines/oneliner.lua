@@ -27,6 +27,7 @@ oneliner.FUNCTIONS = {
   { 'hist', 'hist(v, k...)', 'power-of-two histogram of v by key' },
   { 'lhist', 'lhist(v, low, high, step, k...)', 'linear histogram of v by key' },
   { 'quantiles', 'quantiles(v, k...)', 'calls, total, p50, p95, p99 and max of v by key' },
+  { 'stats', 'stats(v, k...)', 'calls, total, min, max, mean, standard deviation and variance of v' },
   { 'print', 'print(...)', 'print values' },
   { 'printf', 'printf(format, ...)', 'print formatted text' },
   { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
@@ -46,11 +47,11 @@ function oneliner.help()
 end
 
 --- Arguments before the keys.
-local VALUES = { count = 0, sum = 1, avg = 1, min = 1, max = 1, hist = 1, lhist = 4, quantiles = 1 }
+local VALUES = { count = 0, sum = 1, avg = 1, min = 1, max = 1, hist = 1, lhist = 4, quantiles = 1, stats = 1 }
 local MAX_KEYS = { lhist = 3 } -- default: 4
 local CLOSE = { ['('] = ')', ['['] = ']', ['{'] = '}' }
 local TAKEN = { table = true, time = true, low = true, high = true, total = true, min = true, max = true, p50 = true,
-  p95 = true, p99 = true, count = true, sum = true, avg = true }
+  p95 = true, p99 = true, count = true, sum = true, avg = true, stddev = true, variance = true }
 
 --- Returns the arguments of the call whose '(' is at `at`, and the position after its ')'; nil if there is no ')'.
 local function arguments(source, at)

@@ -1,6 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The keys and columns of top: of the combinations of key=, comm=, top-by= and top-add= that events may have.
+--- The keys and columns of top: of the combinations of key=, comm=, top-by=, top-add= and top-variance= that events
+--- may have.
 local top_columns = {}
+
+local KINDS = { ['top-by'] = true, ['top-add'] = true, ['top-variance'] = true } -- attributes that add a column
 
 --- Returns true and the first events with a key and with comm=; nil and a message if they do not fit together.
 ---@param list Event[]
@@ -30,19 +33,21 @@ end
 
 --- Returns the columns of values, in the order of the command line, and for each event its columns.
 ---@param list Event[]
----@return { at: integer, title: string, value?: string, first: boolean }[] columns
+---@return { at: integer, title: string, value?: string, first: boolean, is_variance?: boolean }[] columns
 ---@return table<Event, table[]> of_event
 function top_columns.values(list)
   local columns, added = {}, {}
-  local function add(event, text, is_first)
+  local function add(event, text, is_first, is_variance)
     local title = #added[event] == 0 and event.attrs.alias or text or event.alias
-    columns[#columns + 1] = { at = #columns, title = title:upper(), value = text, first = is_first }
+    if is_variance then title = ('var(%s)'):format(title) end
+    columns[#columns + 1] = { at = #columns, title = title:upper(), value = text, first = is_first,
+      is_variance = is_variance }
     table.insert(added[event], columns[#columns])
   end
   for _, event in ipairs(list) do
     added[event] = {}
     for _, attr in ipairs(event.given) do
-      if attr.name == 'top-by' or attr.name == 'top-add' then add(event, attr.value, attr.name == 'top-by') end
+      if KINDS[attr.name] then add(event, attr.value, attr.name ~= 'top-add', attr.name == 'top-variance') end
     end
     if #added[event] == 0 then add(event, nil, false) end
   end
@@ -79,7 +84,7 @@ function top_columns.shown(columns, keyed, named, opt)
   for i, column in ipairs(columns) do
     column.name = unique(taken, column.title)
     shown[i + 1] = { name = column.name, title = column.title, width = math.max(12, #column.title), align = 'right',
-      metric = 'counter' }
+      metric = column.is_variance and 'gauge' or 'counter' }
   end
   shown[#shown + 1] = {
     name = comm_name, title = comm_title:upper(), align = 'left', show = opt.only_comm or not keyed or named ~= nil,
@@ -87,7 +92,7 @@ function top_columns.shown(columns, keyed, named, opt)
   return shown, key_name, comm_name
 end
 
---- Returns the names of the columns to sort by: those of top-by=, then the others.
+--- Returns the names of the columns to sort by: those of top-by= and top-variance=, then the others.
 ---@param columns table[] of top_columns.values()
 ---@return string[]
 function top_columns.order(columns)

@@ -61,7 +61,11 @@ function PageEvents:pass()
       or event.route.does and 'the kernel itself takes %s; with --capture=perf, they are kept here'
     if why and not seen[event.alias] then
       seen[event.alias] = true
-      missing[#missing + 1] = why:format(event.alias)
+      if not missing[why] then
+        missing[why] = {}
+        missing[#missing + 1] = why
+      end
+      table.insert(missing[why], event.alias)
     elseif not why and event.class then
       local status = n == 0 and C.rows_add_table(self.rows, event.class)
         or C.rows_share_table(self.rows, event.class, 0)
@@ -69,7 +73,8 @@ function PageEvents:pass()
       n = n + 1
     end
   end
-  self.missing, self.has_rows = missing, n > 0
+  self.missing, self.has_rows = {}, n > 0
+  for i, why in ipairs(missing) do self.missing[i] = why:format(table.concat(missing[why], ', ')) end
   if n == 0 then return end
   local rows = self.rows
   return function(list, count) C.rows_add(rows, list, count) end

@@ -36,8 +36,8 @@ const flame = (function () {
   const growth = (one, root) => one.value / Math.max(root.value, 1) - one.before / Math.max(root.before, 1);
   function colorOf(one, root) {
     if (!root.before) return warm(one.name);
-    const change = growth(one, root), pale = 92 - Math.min(Math.sqrt(Math.abs(change)) * 70, 42);
-    return Math.abs(change) < 0.0005 ? '#e4e4e4' : 'hsl(' + (change > 0 ? 4 : 218) + ',85%,' + pale + '%)';
+    const change = growth(one, root), pale = 93 - Math.min(Math.abs(change) * 400, 43); // 10 % are full
+    return Math.abs(change) < 0.002 ? '#e4e4e4' : 'hsl(' + (change > 0 ? 4 : 218) + ',85%,' + pale + '%)';
   }
   // The share of frames that match, each place counted once.
   function matched(one, find) {

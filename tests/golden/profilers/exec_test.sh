@@ -19,6 +19,7 @@ check 'exec: sum by a number' diff "$TMP/want" "$TMP/got"
 expect_output exec-count sched exec -e sched:sched_switch 'count(ev.next_comm, ev.next_pid)'
 expect_output exec-hist syscalls exec -e raw_syscalls:sys_exit 'hist(ev.ret)'
 expect_output exec-quantiles zstd exec -e raw_syscalls:sys_exit 'quantiles(ev.ret, ev.id)'
+expect_output exec-stats zstd exec -e raw_syscalls:sys_exit 'stats(ev.ret, ev.id)'
 expect_output exec-sum syscalls exec -e raw_syscalls:sys_exit 'if ev.id == 0 then sum(ev.ret, ev._comm) end'
 expect_output exec-print pipe exec -N 5 'print(ev._event, ev._tid, ev.id) printf("%d\n", ev._cpu)'
 expect_output exec-interval sched exec -i 4ms -e sched:sched_wakeup 'count()'

@@ -17,6 +17,7 @@ check_status 'top: a key without a value in some events' 0 "$PROFSCRIPT" top --i
 	-e sched:sched_switch -k '1/(prev_pid!=0)'
 expect_line 'is reported' '^top: ignored [1-9][0-9]* events without a key \(division by zero\)$' "$TMP/.check"
 check 'and has no row' bash -c "! grep -q nil '$TMP/.check'"
+expect_output top-variance sched top -i 100s -e sched:sched_wakeup//key=target_cpu/top-variance=pid/top-add=prio/
 expect_output top-only-comm sched top -i 100s -e sched:sched_switch//comm=prev_comm/top-by=prev_prio/ \
 	--only-comm
 

@@ -88,6 +88,47 @@ static void check_quantiles(int64_t (*draw)(void))
 	hist_free(h);
 }
 
+/* Two passes in the widest type, which has 64 bits for the mean and the distances. */
+static void test_variance(void **state)
+{
+	(void)state;
+	int64_t (*const draws[])(void) = {draw_uniform, draw_exponential, draw_pareto, draw_bimodal,
+					  draw_small};
+	static int64_t v[VALUES];
+
+	for (size_t d = 0; d < sizeof(draws) / sizeof(*draws); d++) {
+		struct hist *h = hist_new(-1);
+		long double sum = 0, squares = 0;
+
+		assert_true(isnan(hist_variance(h)));
+		for (int i = 0; i < VALUES; i++) {
+			v[i] = draws[d]();
+			sum += v[i];
+			hist_add(h, v[i]);
+		}
+		for (int i = 0; i < VALUES; i++)
+			squares += (v[i] - sum / VALUES) * (v[i] - sum / VALUES);
+		assert_true(fabsl(hist_variance(h) / (squares / VALUES) - 1) < 1e-12L);
+		hist_free(h);
+	}
+}
+
+/* Far from 0 and close to each other: doubles would lose the difference. */
+static void test_small_variance(void **state)
+{
+	(void)state;
+	struct hist *h = hist_new(-1);
+
+	for (int i = 0; i < 1000; i++)
+		hist_add(h, 4000000000000 + i % 2);
+	assert_true(hist_variance(h) == 0.25);
+	hist_clear(h);
+	for (int i = 0; i < 5; i++)
+		hist_add(h, INT64_MAX);
+	assert_true(isnan(hist_variance(h))); /* the sum has stopped */
+	hist_free(h);
+}
+
 static void test_quantiles(void **state)
 {
 	(void)state;
@@ -283,6 +324,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_quantiles),
+		cmocka_unit_test(test_variance),
+		cmocka_unit_test(test_small_variance),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_range_ends),
 		cmocka_unit_test(test_single_value),

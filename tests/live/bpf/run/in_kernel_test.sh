@@ -62,6 +62,8 @@ agree 'sum()' ',syscalls,[0-9]+$' exec -e "$ours" 'sum(ev.ret, ev._comm)'
 exits 3000
 agree 'hist() by key' ',syscalls,[0-9]+,[0-9]+,3000$' exec -e "$ours" 'hist(ev.ret, ev._comm)'
 exits 3000
+agree 'stats()' ',3000,' exec -e "$ours" 'stats(ev.ret, ev._comm)'
+exits 3000
 agree 'quantiles()' ',3000,' exec -e "$ours" 'quantiles(ev.ret)'
 exits 3000
 agree 'quantiles() by keys' ",$GETPPID,3000," exec -e "$ours" 'quantiles(ev.ret, ev._comm, ev.id)'
@@ -71,6 +73,10 @@ agree 'forks' ',states,40$' exec -e sched:sched_process_fork "if ev._tid == $WOR
 workload -C 0 states fork 40
 agree 'switches to a process' ",$WORKLOAD,[0-9]+,states\$" \
 	top -e "sched:sched_switch/next_pid==$WORKLOAD/key=next_pid/comm=next_comm/top-add=prev_state/"
+
+workload -C 0 states fork 40
+agree 'the variance by process' ",$WORKLOAD,[0-9.e+]+,states\$" \
+	top -e "sched:sched_switch/next_pid==$WORKLOAD/key=next_pid/comm=next_comm/top-variance=prev_prio/"
 
 # Intervals lose nothing, and count nothing twice.
 cp "$TOP/build/workloads/syscalls" "$TMP/tly$$"

@@ -5,7 +5,11 @@ describe('histograms', function()
   it('gives exact values as numbers', function()
     local h = hist.new(5)
     for _, v in ipairs { 1, 5, 6, 7LL, 8ULL, -2 } do h:add(v) end
-    assert.same({ count = 6, sum = 27, min = 0, max = 8, over = 3, negative = 1 }, h:stats())
+    local stats = h:stats()
+    assert.near(107 / 12, stats.variance, 1e-12)
+    assert.equal(math.sqrt(stats.variance), stats.stddev)
+    stats.variance, stats.stddev = nil, nil
+    assert.same({ count = 6, sum = 27, min = 0, max = 8, over = 3, negative = 1, avg = 4.5 }, stats)
     assert.equal(5, h:quantile(0.5))
   end)
 

@@ -14,7 +14,7 @@ describe('words of bpftrace', function()
       ['@n[pid, probe]++'] = 'count--[[@n]](ev._pid, ev._event)',
       ['@[cpu] += args->len; exit()'] = 'sum--[[@]](ev.len, ev._cpu); exit()',
       ['@ = lhist(args->ret, 0, 20, 2)'] = 'lhist--[[@]](ev.ret, 0, 20, 2)',
-      ['@[str(args->filename), tid] = stats(args->ret)'] = "avg--[[@]](ev.ret, str(ev, 'filename'), ev._tid)",
+      ['@[str(args->filename), tid] = stats(args->ret)'] = "stats--[[@]](ev.ret, str(ev, 'filename'), ev._tid)",
       ['if pid != 1 && !x || y then @++ end'] = 'if ev._pid ~= 1  and  not x  or  y then count--[[@]]() end',
       ['count(ev.function, args->end)'] = "count(ev['function'], ev['end'])",
       ['count(ksym(ev.addr))'] = 'count(ksym(ev, ev.addr))',

@@ -33,6 +33,13 @@ describe('differences', function()
     assert.same({ MISSING }, differences { lost = 30, read = 60, early = 4, rest = 3 })
   end)
 
+  it('are not those that counters have counted when they stopped', function()
+    assert.same({}, differences { read = 98, margin = 2 })
+    assert.same({ MISSING }, differences { read = 97, margin = 2 })
+    assert.same({ '101 a:b were read, which is 1 more than the kernel counted' },
+      differences { read = 101, margin = 2 })
+  end)
+
   it('are events that came twice', function()
     assert.same({ '101 a:b were read, which is 1 more than the kernel counted' }, differences { read = 101 })
     assert.same({ '90 a:b were read, which is 5 more than the kernel counted' }, differences { read = 90, lost = 15 })
@@ -45,6 +52,18 @@ describe('differences', function()
 
   it('are told for each event', function()
     assert.equal(2, #figures.differences({ event { read = 97 }, event(), event { read = 107 } }, {}))
+  end)
+
+  it('are events that interrupted their program', function()
+    assert.same({ '2 of 102 a:b are missing: they interrupted the program that takes them' },
+      differences { way = 'count', fired = 102, lost = 2, is_missed = true, is_exact = false })
+  end)
+
+  it('are events that perf does not see', function()
+    assert.same({ '7 of 107 a:b are hidden from perf; --capture bpf has them' }, differences { hidden = 7 })
+    assert.same({ "7 of 107 a:b are hidden from perf by another tracer's BPF program (x, y); --capture bpf has them" },
+      differences { hidden = 7, hiders = { 'x', 'y' } })
+    assert.same({}, differences { hiders = { 'x' } }) -- it hides nothing
   end)
 
   it('are times without a counter', function()
@@ -100,6 +119,12 @@ describe('empty results', function()
       causes { { rejected = rejected('target', 100) } })
   end)
 
+  it('come from other tracers', function()
+    assert.equal("no a:b came from perf, maybe hidden by another tracer's BPF program (x)",
+      causes { { fired = 0, read = 0, hiders = { 'x' } } })
+    assert.equal('perf sees none of 7 a:b', causes { { fired = 0, read = 0, hidden = 7, hiders = { 'x' } } })
+  end)
+
   it('come from losses', function()
     assert.equal('all 100 a:b were lost', causes { { lost = 100, read = 0 } })
     assert.equal('98 a:b were lost', causes { { lost = 98, read = 0, early = 2 } })
@@ -133,10 +158,12 @@ end)
 describe('all samples', function()
   it('were rejected only if no handler got any', function()
     local none = event { rejected = rejected('filter', 100), filters = { user = 'x' } }
-    assert.equal("the filter 'x' rejected all 100 a:b", figures.rejection { none })
-    assert.is_nil(figures.rejection { none, event() })
-    assert.is_nil(figures.rejection { event { fired = 0, read = 0 } })
-    assert.is_nil(figures.rejection { event { rejected = rejected('limit', 100) } })
+    assert.equal("the filter 'x' rejected all 100 a:b", figures.silence { none })
+    assert.is_nil(figures.silence { none, event() })
+    assert.is_nil(figures.silence { event { fired = 0, read = 0 } })
+    assert.equal('perf sees none of 7 a:b',
+      figures.silence { event { fired = 0, read = 0, hidden = 7, hiders = { 'x' } } })
+    assert.is_nil(figures.silence { event { rejected = rejected('limit', 100) } })
   end)
 end)
 

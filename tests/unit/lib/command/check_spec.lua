@@ -25,6 +25,7 @@ local function machine(changes)
     exists = function(path) return files[path] and true or false end,
     tracepoints = changes.tracepoints or function() return { 'a:b', 'c:d' } end,
     open = changes.open or function() return 0 end,
+    unseen = changes.unseen or function() return {} end,
     remove_probes = changes.remove_probes or function() return 0 end,
     bpf_missing = function() return changes.bpf_missing end,
     has_clang = function() return not changes.bpf_missing end,
@@ -37,6 +38,7 @@ it('root on a kernel with everything has nothing to do', function()
   assert.equal([[
 ok  tracefs: 2 tracepoints
 ok  tracepoints: sched:sched_switch opens
+ok  all events: perf sees all wakeups and switches
 ok  perf events: kernel.perf_event_paranoid is 2, which does not restrict this user
 ok  capabilities: all capabilities for tracing
 ok  common clock: works
@@ -79,6 +81,7 @@ it('others get advice', function()
   assert.equal([[
 no  tracefs: tracefs is not mounted
 no  tracepoints: cannot open sched:sched_switch: error 2 (run as root or with CAP_PERFMON, or lower kernel.perf_event_paranoid to -1)
+--  all events: not known (see tracepoints)
 --  perf events: kernel.perf_event_paranoid is 2, which restricts this user to its own processes at most (as root: sysctl kernel.perf_event_paranoid=-1)
 --  capabilities: missing CAP_PERFMON to trace other processes and the kernel, CAP_IPC_LOCK to map large rings, CAP_SYSLOG to see kernel addresses, CAP_SYS_PTRACE to read the maps of other users' processes, CAP_SYS_RESOURCE to raise the limit of open files, CAP_BPF to load BPF programs (run as root or with these capabilities)
 --  common clock: no use_clockid, so events are not ordered between rings: error 22 (needs Linux 4.1)
@@ -98,6 +101,15 @@ no  lockdown: confidentiality forbids tracing the kernel (boot without lockdown=
 --  stale probes: not allowed
 ]], text)
   assert.is_false(works)
+end)
+
+it('perf may see less than BPF programs', function()
+  local found = { '4 of 70 sched:sched_wakeup are missing: the kernel counted them, but wrote no record of them',
+    '2 of 9 sched:sched_switch are hidden from perf; --capture bpf has them' }
+  local text, works = check.render(check.lines(machine { unseen = function() return found end }))
+  assert.truthy(text:find('--  all events: 4 of 70 sched:sched_wakeup are missing: the kernel counted them, but wrote '
+    .. 'no record of them; 2 of 9 sched:sched_switch are hidden from perf (use --capture bpf)\n', 1, true))
+  assert.is_true(works)
 end)
 
 it('only what is needed decides', function()

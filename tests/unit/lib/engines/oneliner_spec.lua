@@ -39,7 +39,8 @@ describe('oneliner.compile', function()
     ]]
     assert.same({
       'quantiles(ev.bytes / 1024, ev:filename(), ev.count, math.floor(ev._time / 1e9))'
-        .. ' filename ev.count math.floor(ev._time / 1e9) count total min p50 p95 p99 max',
+        .. ' filename ev.count math.floor(ev._time / 1e9) count total min p50 p95 p99 max'
+        .. ' avg stddev variance',
       'sum(ev.len, ev.sum, ev.pid, ev._pid) ev.sum pid ev._pid sum',
       'count() count',
     }, tables_of(program))

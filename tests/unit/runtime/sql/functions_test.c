@@ -142,6 +142,12 @@ static void percentiles_interpolate(void **state)
 		{"quantile(x, x / 1000.0)",
 		 "the second argument must be the same for all rows of a group"},
 		{"median('a')", "percentiles need numbers"},
+		{"variance(x)", "83500.0"},
+		{"variance(1000000000000 + x)", "83500.0"},
+		{"stddev(x) * stddev(x) - 83500 < 1e-9", "1"},
+		{"variance(1)", "0.0"},
+		{"stddev(NULL)", "NULL"},
+		{"stddev('a')", "variance() and stddev() need numbers"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

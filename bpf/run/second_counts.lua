@@ -1,0 +1,66 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Second counts: programs of type tracing count events that perf takes, behind the same filters. perf's own counter
+--- does not see what is hidden from perf: by a program of another tracer that returns 0, or by the kernel. That costs
+--- the traced task some 70 ns per event, so it is only done where there is a reason.
+local ffi = require 'ffi'
+local asm = require 'bpf.gen.asm'
+local probe = require 'bpf.gen.probe'
+local program = require 'bpf.gen.program'
+local switch = require 'bpf.gen.switch'
+
+local second_counts = {}
+
+local COUNT = 64 -- bytes: a line of the CPU's cache
+local FRAME = asm.FRAME
+
+---@class SecondCounts
+---@field package _switch Switch
+---@field package _counts table<any, Descriptor>
+local SecondCounts = {}
+SecondCounts.__index = SecondCounts
+
+--- Refuses without BPF.
+---@param cpus? integer[] nil: all CPUs
+---@return SecondCounts
+function second_counts.new(cpus)
+  return setmetatable({ switch = switch.new(cpus, 1), _counts = {}, _programs = {}, _links = {} }, SecondCounts)
+end
+
+--- Counts an event, too, once the switch is on. Refuses what programs cannot do.
+---@param event any names the count
+---@param spec ProbeSpec with this switch
+function SecondCounts:add(event, spec)
+  local counts = program.mapped(self.switch.nr_cpus * COUNT, 'second_counts')
+  local loaded = probe.load(spec, function(a, _, places)
+    a:load(8, 1, FRAME, places.cpu)
+    a:alu('mul', 1, COUNT)
+    a:map_value(2, counts, 0)
+    a:alu_r('add', 2, 1)
+    a:alu('mov', 1, 1)
+    a:atomic_add(8, 2, 0, 1)
+  end)
+  table.insert(self._links, probe.attach(loaded, spec.calls))
+  table.insert(self._programs, loaded)
+  self._counts[event] = counts
+end
+
+--- Begins to count. All of perf's events must have begun.
+function SecondCounts:on() self.switch:on() end
+
+--- Ends the programs. perf's events end after them, so perf never has less than these, unless something is hidden.
+function SecondCounts:off()
+  self.switch:off()
+  for _, link in ipairs(self._links) do link:close() end
+end
+
+--- Returns how many events there were.
+---@return number? nil: it was not counted
+function SecondCounts:of(event)
+  local counts = self._counts[event]
+  if not counts then return end
+  local sum = 0ULL
+  for cpu = 0, self.switch.nr_cpus - 1 do sum = sum + ffi.cast('uint64_t *', counts.bytes + cpu * COUNT)[0] end
+  return tonumber(sum)
+end
+
+return second_counts

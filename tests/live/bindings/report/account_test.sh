@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The account: what the kernel counted is read, lost or told. Faults are put in by what users can do: filters that
+# reject everything, keys that never match, rings that are too small, another tracer that hides events.
+. "$(dirname "$0")/../../../lib.sh"
+needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit
+cd "$TMP" || exit 1
+N=20000
+call="raw_syscalls:sys_enter/id==$GETPPID/"
+
+# account EVENT EXPRESSION NAME: awk's EXPRESSION holds for the row of EVENT in the account; c["fired"] is a column
+account() {
+	awk -v event="$1" '/: account$/ { is_next = 1; next } is_next { split($0, name); is_next = 0; next }
+		$1 == event { for (i in name) c[name[i]] = $i; if ('"$2"') found = 1 } END { exit !found }' err
+	result $? "$3: $2" err
+}
+
+no_difference() { check "$1: nothing is missing" bash -c "! grep -E 'are missing|more than the kernel|hidden' err"; }
+
+# Known counts, in all ways.
+for way in perf:sample bpf:capture; do
+	workload syscalls $N
+	start trace -v -m 4096 --capture ${way%:*} -e "$call" -p "$WORKLOAD"
+	go
+	wait $tracer
+	account raw_syscalls:sys_enter "c[\"read\"] == $N && c[\"used\"] == $N && c[\"way\"] == \"${way#*:}\"" 'each call'
+	no_difference "${way%:*}"
+done
+account raw_syscalls:sys_enter 'c["fired"] == "-"' 'programs do not count what they capture'
+workload syscalls $N
+start exec -v --capture bpf -e "$call" 'count(ev.id)' -p "$WORKLOAD"
+go
+wait $tracer
+account raw_syscalls:sys_enter "c[\"fired\"] == $N && c[\"used\"] == $N && c[\"way\"] == \"count\"" 'counted calls'
+workload syscalls $N
+start multi-trace -v --capture bpf -e "$call" -e "raw_syscalls:sys_exit/id==$GETPPID/" -p "$WORKLOAD"
+go
+wait $tracer
+account raw_syscalls:sys_exit "c[\"fired\"] == $N && c[\"way\"] == \"pair\"" 'paired calls'
+
+# A part of them is used.
+workload syscalls $N
+start exec -v -m 4096 --capture perf -e "${call%/} && args[0]*1<100/" 'count(ev.id)' -p "$WORKLOAD"
+go
+wait $tracer
+account raw_syscalls:sys_enter "c[\"fired\"] == $N && c[\"used\"] == 100 && c[\"filtered\"] == $N - 100" 'a filter in user space'
+workload syscalls $N
+start trace -v -m 4096 --capture perf -e "$call" -N 10 -p "$WORKLOAD"
+go
+wait $tracer
+account raw_syscalls:sys_enter 'c["used"] == 10 && c["fired"] == c["lost"] + c["outside"] + c["read"]' '-N'
+no_difference '-N'
+
+# Losses are no difference, whatever is in the rings when the run ends, and however it ends. (Some kernels hide certain
+# tasks from perf, so this is about tasks of the test.)
+balance='c["fired"] - c["lost"] - c["outside"] - c["read"]'
+for pages in 1 4096; do
+	workload syscalls 1000000
+	start exec -v -m $pages --capture perf -e raw_syscalls:sys_enter,raw_syscalls:sys_exit 'count(ev._cpu)' -i 100 -p "$WORKLOAD,$$"
+	go
+	stop
+	account raw_syscalls:sys_enter \
+		"c[\"fired\"] >= 1000000 && $balance >= 0 && $balance <= $(nproc) && (c[\"lost\"] > 0) == ($pages == 1)" "-m $pages, Ctrl-C"
+	no_difference "-m $pages"
+done
+"$PROFSCRIPT" exec -v --capture perf -e raw_syscalls:sys_enter,page-faults,context-switches,raw_syscalls:sys_exit 'count(ev._cpu)' -i 50 \
+	-- bash -c 'for i in {1..50}; do /bin/true; done' >out 2>err
+no_difference 'a workload with children'
+account page-faults "c[\"fired\"] > 1000 && $balance >= 0 && $balance <= $(nproc)" 'inherited counters'
+"$PROFSCRIPT" exec -v -e page-faults/period=10/ 'count(ev._cpu)' -- bash -c 'for i in {1..50}; do /bin/true; done' >out 2>err
+account page-faults 'c["fired"] > 5 * c["read"]' 'a period'
+no_difference 'a period'
+
+# Empty results say why.
+for way in perf bpf; do
+	"$PROFSCRIPT" multi-trace --capture $way -e "raw_syscalls:sys_enter//key=common_pid+4194304/" \
+		-e raw_syscalls:sys_exit//key=common_pid/ --duration 100ms >out 2>err
+	expect_line "$way: a key that never matches" \
+		'^multi-trace: nothing to report: none of [0-9]+ raw_syscalls:sys_exit had the key common_pid\+4194304 of one of [0-9]+ raw_syscalls:sys_enter before it$' err
+	"$PROFSCRIPT" multi-trace --capture $way -e raw_syscalls:sys_enter/id==12345/ -e raw_syscalls:sys_exit -k common_pid \
+		--duration 100ms >out 2>err
+	expect_line "$way: a filter in the kernel" \
+		"^multi-trace: nothing to report: no raw_syscalls:sys_enter passed the filter 'id==12345'\$" err
+done
+"$PROFSCRIPT" trace --capture perf -e 'raw_syscalls:sys_enter/id*1==12345/' --duration 100ms >out 2>err
+expect_line 'a filter in user space' "^trace: the filter 'id\\*1==12345' rejected all [0-9]+ raw_syscalls:sys_enter\$" err
+"$PROFSCRIPT" multi-trace -e sched:sched_process_hang -e sched:sched_process_exec -k common_pid -p $$ --duration 10ms >out 2>err
+expect_line 'an event that does not happen' \
+	'^multi-trace: nothing to report: no sched:sched_process_hang happened in the target' err
+"$PROFSCRIPT" multi-trace -v -e raw_syscalls:sys_enter//key=common_pid+4194304/ -e raw_syscalls:sys_exit -k common_pid \
+	--input "$DATA/syscalls.data" >out 2>err
+expect_line 'a recording' '^multi-trace: nothing to report: none of [0-9]+ ' err
+account raw_syscalls:sys_exit 'c["fired"] == "-" && c["used"] > 0 && c["way"] == "recording"' 'a recording'
+
+# A program on a tracepoint that returns 0 hides the event from perf.
+export XDG_CACHE_HOME=$TOP/build/cache
+if ! "$PROFSCRIPT" --check | grep -q '^ok  BPF from scripts'; then
+	skip 'events that another tracer hides' 'no clang to compile a BPF program with'
+else
+	cat >hides.lua <<'LUA'
+return {
+  summary = 'Hide system calls of user 54321 from perf',
+  start = function(_, _, session)
+    session.bpf { source = [[
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+SEC("tracepoint/raw_syscalls/sys_exit") int hides(void *ctx) { return (unsigned)bpf_get_current_uid_gid() != 54321; }
+char LICENSE[] SEC("license") = "GPL";
+]] }:attach()
+    return {}
+  end,
+}
+LUA
+	"$PROFSCRIPT" hides.lua >hides.out 2>&1 &
+	hides=$!
+	wait_for 60 sh -c 'bpftool prog 2>/dev/null | grep -q "name hides" || kill -USR2 '"$hides"
+	chmod 755 .
+	start exec --capture perf -e "raw_syscalls:sys_exit/id==$GETPPID/" 'count(ev.id)'
+	setpriv --reuid 54321 --clear-groups "$TOP/build/workloads/syscalls" 500
+	stop
+	expect_line 'another tracer hides events' \
+		"^exec: [0-9]+ of [0-9]+ raw_syscalls:sys_exit are hidden from perf by another tracer's BPF program \(hides\); --capture bpf has them\$" err
+	check 'with their number' test "$(sed -n 's/^exec: \([0-9]*\) of .* hidden .*/\1/p' err)" -ge 500
+	kill $hides
+	wait $hides
+fi
