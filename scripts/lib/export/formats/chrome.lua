@@ -258,6 +258,7 @@ function Chrome:finish(time)
     end
     self:put '\n}'
   end
+  if self.target.partial then self:put(',\n"partial":', text.json(self.target.partial)) end
   self:put '}\n'
 end
 
