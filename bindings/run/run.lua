@@ -58,6 +58,7 @@ local runs = {}
 ---@field ended boolean the loop must end after this batch
 ---@field stopped ffi.cdata* int32_t[1]: the script has ended the run, so its handlers get no more events
 ---@field report_time? number ns, time of the current report
+---@field draws? boolean a terminal shows what a run without -i has collected
 ---@field left? { [1]: number } events until -N ends the run, for all versions of its script
 ---@field states table<string, any> values of session.state() by name
 ---@field kept? table<string, any> those of the version of the script before
@@ -232,6 +233,13 @@ end
 ---@param interval number ns
 function Run:want_interval(interval)
   if not self.opt.interval then self.opt.interval, self.interval = interval, interval end
+end
+
+--- Makes a run without -i, of which the user sees nothing before its end, draw what it has collected.
+---@param interval number ns
+function Run:draw_every(interval)
+  local is_seen = self.out.tty and self.out.format == 'text' and #self.workload == 0
+  if self.interval == 0 and is_seen and not self.is_recorded then self.draws, self.interval = true, interval end
 end
 
 --- Notes that all events of the run are pushed, so that the profiler gets none.
