@@ -19,6 +19,8 @@ local versions = require 'bindings.run.version'
 local C = ffi.C
 local setup = {}
 
+local DRAW_EVERY = 1e9 -- ns
+
 local DEFAULT_PAGES = 128 -- 512 KiB per ring: no losses at a million events per second
 local STACK_PAGES = 512 -- if each event contains a stack
 local DUMP_PAGES = 1024 -- if each event contains a large copy of its user stack
@@ -59,6 +61,7 @@ function setup.request(run, script)
   local fieldless = run.is_recorded and run.events:fieldless()
   if fieldless then run.out:warn(fieldless) end
   user_strings.capture(run)
+  if version.life.draw then run:draw_every(DRAW_EVERY) end
   return version
 end
 

@@ -30,7 +30,7 @@ local handler_plans = {}
 local HandlerOffer = { way = 'count' }
 HandlerOffer.__index = HandlerOffer
 
-local AFTER = { interval = true, stop = true } -- called when all has been counted
+local AFTER = { interval = true, draw = true, stop = true } -- called when all has been counted
 
 -- In the kernel -----------------------------------------------------------------------------------
 

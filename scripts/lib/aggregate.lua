@@ -617,7 +617,7 @@ function Aggregate:print(out, settings)
     local parts = {}
     for i, entry in ipairs(list) do parts[i] = lines(self, entry, rows[i]) end
     return table.concat(parts)
-  end, is_drawn and out.tty and picture(self, list) or nil)
+  end, is_drawn and out.tty and not (out.report_page and out.report_page.draws) and picture(self, list) or nil)
 end
 
 return aggregate

@@ -126,7 +126,8 @@ local function open_copies(self, path)
     db:exec('DROP TABLE IF EXISTS %s; CREATE TABLE %s (%s)', quoted(one.name), quoted(one.name),
       table.concat(list, ', '))
   end
-  db:exec 'DROP TABLE IF EXISTS event_metadata; DROP TABLE IF EXISTS events_lost'
+  db:exec 'DROP TABLE IF EXISTS event_metadata; DROP TABLE IF EXISTS events_lost; DROP TABLE IF EXISTS partial'
+  db:exec 'CREATE TABLE partial (reason TEXT)'
   add_metadata(self, db)
   db:exec 'COMMIT'
   for i, one in ipairs(self.tables) do
@@ -417,7 +418,11 @@ function EventTables:finish(at)
   close_all(self._verifying)
   close_all(self._spilled)
   if self._spill then self._spill:close() end
-  if self._copies then self._copies:close() end
+  if self._copies then
+    local partial = self._run.partial
+    if partial then self._copies:exec('INSERT INTO partial VALUES (%s)', literal(partial)) end
+    self._copies:close()
+  end
   self._kept:close()
 end
 
