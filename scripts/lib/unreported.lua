@@ -83,11 +83,12 @@ function unreported.watch()
   local function enters(pid, time, cpu, from)
     if pid <= 0 or pid >= max or cpu < 0 or cpu >= max_cpus then return end
     local is_second = gone[cpu] == from
-    gone[cpu], left[cpu] = 0, 0
+    left[cpu] = 0
     if from and from > 0 and not is_second then -- the event of the other side comes later, if at all
       if running[cpu] ~= 0 and seen[from] ~= 0 then leaves(from, time, cpu) end
       left[cpu] = from
     end
+    gone[cpu] = 0
     local is_inside = running[cpu] == pid and seen[pid] >= known_from
     count(stayed(pid, cpu))
     count(vacate(cpu, pid) or is_inside)
