@@ -89,7 +89,7 @@ report() {
 	unlisted "$label" "$out" >"$log/unlisted"
 	skip=$((skip - $(wc -l <"$log/unlisted"))) bad=$((bad + $(wc -l <"$log/unlisted")))
 	echo "$seconds $user $system $label" >>"$log/times"
-	printf '  TEST    %-50s %3.0f s %4d ok%s%s\n' "$label" "$seconds" "$ok" "${problem:+, $problem}" \
+	printf '  TEST    %-50s %3.0f s %3.0f s of CPUs %4d ok%s%s\n' "$label" "$seconds" "$(awk "BEGIN { print $user + $system }")" "$ok" "${problem:+, $problem}" \
 		"$([ "$bad" -gt 0 ] && echo ", FAILED")"
 	grep -i '# *skip' "$out"
 	if [ "$bad" -gt 0 ]; then
@@ -135,6 +135,7 @@ add_suite() {
 		add 240 "$label$suffix" env "PROFSCRIPT=$program" "$program" --lua /usr/bin/busted -o TAP "$file"
 	done
 	for file in $(find tests/golden -name '*_test.sh' | LC_ALL=C sort); do
+		[ -z "$suffix" ] || ! grep -q '^# Only Lua runs here[.]$' "$file" || continue
 		label=${file#tests/} label=${label%.sh}
 		add 240 "$label$suffix" env "PROFSCRIPT=$program" bash "$file"
 	done

@@ -20,6 +20,8 @@ local MAX_DEPTH = 8 -- of lists of events: a script's list may contain itself
 --- events of an option. The entries 1, 2, ... are consumers of whole batches, such as those of lib.pairs.
 ---@class Handlers
 ---@field interval? fun(time: number) at the end of each -i; time: ns, as in `ev._time`
+---@field draw? fun() on a terminal, every second of a run without -i: what it prints takes the place of what it printed
+--- before, and is gone at the end
 ---@field stop? fun(time: number) at the end of the run, also after an error in a handler
 ---@field status? fun() on SIGUSR1
 ---@field lost? fun(gap: { lost: number, from: number, to: number, cpu: integer?, tid: integer? }) the kernel dropped
@@ -35,6 +37,7 @@ local MAX_DEPTH = 8 -- of lists of events: a script's list may contain itself
 contract.LIFE = {
   describe = 'one of its events is printed',
   interval = 'at each interval',
+  draw = 'on a terminal, every second of a run without -i',
   lost = 'records were lost',
   comm = 'a task changed its name',
   fork = 'a task was created',
@@ -314,22 +317,29 @@ local function field_reads(fn, found)
   visit(root, 0, {})
 end
 
+--- Returns the mistakes in what a function reads of its first parameter, one line each; nil if there are none.
+---@param mistake fun(name: string, argument: string?): string? what is wrong with a name
+local function mistakes(fn, mistake)
+  local info, lines, reported = debug.getinfo(fn, 'S'), {}, {}
+  if info.what ~= 'Lua' then return end
+  field_reads(fn, function(name, line, argument)
+    local what = mistake(name, argument)
+    local message = what and ('%s:%d: %s'):format(source(info), line, what)
+    if message and not reported[message] then lines[#lines + 1], reported[message] = message, true end
+  end)
+  return #lines > 0 and table.concat(lines, '\n') or nil
+end
+
 --- Reports options that start() or a handler in it reads by a name that is not declared, in branches never taken too.
 ---@param start function the profiler's
 ---@param names string[] the declared options
 ---@return string? message one line per name
 function contract.check_options(start, names)
-  local info = debug.getinfo(start, 'S')
-  if info.what ~= 'Lua' then return end
-  local valid, lines, reported = {}, {}, {}
+  local valid = {}
   for _, name in ipairs(names) do valid[name] = true end
-  field_reads(start, function(name, line)
-    if valid[name] then return end
-    local message = ("%s:%d: no such option '%s'%s"):format(source(info), line, name, nearest.hint(name, names))
-    if not reported[message] then lines[#lines + 1] = message end
-    reported[message] = true
+  return mistakes(start, function(name)
+    return not valid[name] and ("no such option '%s'%s"):format(name, nearest.hint(name, names)) or nil
   end)
-  return #lines > 0 and table.concat(lines, '\n') or nil
 end
 
 ---@class contract.EventFields
@@ -345,8 +355,6 @@ end
 ---@param methods string[] names that are valid for every event
 ---@return string? message one line per invalid name
 function contract.check_fields(handler, events, methods)
-  local info = debug.getinfo(handler, 'S')
-  if info.what ~= 'Lua' then return end
   local valid, names, strings, others, why = {}, {}, {}, {}, nil
   for _, name in ipairs(methods) do
     valid[name] = true
@@ -363,21 +371,16 @@ function contract.check_fields(handler, events, methods)
   local candidates = nearest.keys(valid)
   local subject = #names == 1 and ('event %s has'):format(names[1])
     or ('events %s have'):format(table.concat(names, ', '))
-
-  local lines, reported = {}, {}
-  field_reads(handler, function(name, line, argument)
+  return mistakes(handler, function(name, argument)
     local is_string = name == 'string' and argument and #events > 0
     if is_string and strings[argument] or not is_string and valid[name] then return end
     local of_name = name:match '^_event%.(.*)'
-    local message = of_name and ("%s:%d: ev._event is the event's name, a string: it has no '%s'"):format(source(info),
-      line, of_name)
-      or is_string and ("%s:%d: %s no string '%s'%s"):format(source(info), line, subject, argument,
-        why and ': ' .. why or nearest.hint(argument, others))
-      or ("%s:%d: %s no field '%s'%s"):format(source(info), line, subject, name, nearest.hint(name, candidates))
-    if not reported[message] then lines[#lines + 1] = message end
-    reported[message] = true
+    if of_name then return ("ev._event is the event's name, a string: it has no '%s'"):format(of_name) end
+    if not is_string then
+      return ("%s no field '%s'%s"):format(subject, name, nearest.hint(name, candidates))
+    end
+    return ("%s no string '%s'%s"):format(subject, argument, why and ': ' .. why or nearest.hint(argument, others))
   end)
-  return #lines > 0 and table.concat(lines, '\n') or nil
 end
 
 return contract

@@ -387,15 +387,15 @@ end
 ---@param drawn? fun(columns: integer): string[]
 ---@package
 function Output:put_table(spec, rows, at, shown, drawn)
-  local page = drawn and self.format == 'text' and self.report_page
-  page = page and page:is_open() and page or nil
+  local page = self.format == 'text' and self.report_page
+  page = page and (drawn or page.draws) and page:is_open() and page or nil
   if #rows == 0 and self._is_empty == nil then self._is_empty = true end
   if #rows == 0 and not page then return end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
     if page then
       if #rows > 0 then self._is_empty = false end
-      return page:add(drawn)
+      return page:add(drawn or function() return text.split(shown and shown() or tables.render(spec, rows, true)) end)
     end
     if shown then return self:append(shown()) end
     local rendered = tables.render(spec, rows, self.tty)

@@ -5,9 +5,9 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local i386_calls = require 'bindings.report.i386_calls'
 local memory = require 'bindings.report.memory'
+local partial = require 'bindings.report.partial'
 local runs = require 'bindings.run.run'
 local stack_report = require 'bindings.report.stack_report'
-local status_report = require 'bindings.run.status_report'
 local text = require 'bindings.base.text'
 
 local C = ffi.C
@@ -78,6 +78,7 @@ end
 ---@param problems Problems
 function ending.report(loop, problems)
   local run, out, has_failed = loop.run, loop.run.out, problems.is_any
+  partial.mark(run, loop.interrupted)
   local finished = problems:note(xpcall(loop.finish, failure.traceback, loop))
   if finished and not has_failed then loop:account_end() end
   C.watchdog_end()
@@ -112,7 +113,7 @@ function ending.summarize(loop)
   i386_calls.warn_of_programs(run, tonumber(stats.narrow))
   i386_calls.finish(run, loop.i386_calls)
   loop.account:report(run)
-  if run.opt.verbose >= 1 then run.out:warn(status_report.totals(run, stats)) end
+  if run.opt.verbose >= 1 then run.out:warn(run:totals()) end
   stack_report.print(run)
   local exactness = axis.error_text(run.axis)
   if exactness and run.opt.verbose >= 1 then run.out:warn(('%s: %s'):format(run.name, exactness)) end

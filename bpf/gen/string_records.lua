@@ -47,6 +47,7 @@ local REGS = 8 -- register: the task's registers
 ---@field fields table<string, Field> of the record
 ---@field arguments string[] names of the system call's arguments
 ---@field strings UserString[]
+---@field is_exec boolean it starts another program
 ---@field own_pid? integer the process whose events are left out
 
 --- Generates code that appends a text and its NUL to the record.
@@ -103,8 +104,7 @@ local function append_list(a, slot)
   a:load(8, 3, FRAME, slot)
   a:jump('==', 3, 0, null)
   for i = 0, MAX_ELEMENTS - 1 do
-    a:alu_r('mov', 1, FRAME)
-    a:alu('add', 1, element)
+    a:address(1, FRAME, element)
     a:alu('mov', 2, 8)
     a:load(8, 3, FRAME, slot)
     a:alu('add', 3, 8 * i)
@@ -176,8 +176,7 @@ end
 
 --- Generates code that reads 8 bytes of the program at an address in r3 to a place on the stack.
 local function read_word(a, slot, bad)
-  a:alu_r('mov', 1, FRAME)
-  a:alu('add', 1, slot)
+  a:address(1, FRAME, slot)
   a:alu('mov', 2, 8)
   a:call 'probe_read_user'
   a:jump('!=', 0, 0, bad)
@@ -262,6 +261,90 @@ local function append_buffer(a, slot, spec, one)
   for _, name in ipairs { 'length', 'left', 'room', 'is_cut' } do a:give(at[name], 8) end
 end
 
+-- What exec() has put into the new address space, between two members of its mm_struct: a string, or a list of strings
+-- one after the other. The caller's is gone then, with the registers that pointed to its arguments. The name of the
+-- file is right behind the environment.
+local EXECUTED = { filename = { 'env_end' }, argv = { 'arg_start', 'arg_end' }, envp = { 'env_start', 'env_end' } }
+
+--- Generates code that appends strings that are one after the other in the program's memory, separated by spaces.
+---@param slot integer place on the stack: their address
+---@param stop integer place on the stack: their end
+local function append_packed(a, slot, stop)
+  local before = a:take(8)
+  local cut, done = a:new_label(), a:new_label()
+  local function separate()
+    a:alu_r('mov', 1, RECORD)
+    a:alu_r('add', 1, END)
+    a:store_value(1, 1, -1, (' '):byte())
+  end
+  for i = 0, MAX_ELEMENTS - 1 do
+    a:load(8, 1, FRAME, slot)
+    a:load(8, 2, FRAME, stop)
+    a:jump_r('>=', 1, 2, done)
+    if i > 0 then
+      separate()
+      a:jump('>', END, MAX_LIST, cut)
+    end
+    a:store(8, FRAME, before, END)
+    append_string(a, slot)
+    a:alu_r('mov', 1, END)
+    a:load(8, 2, FRAME, before)
+    a:alu_r('sub', 1, 2)
+    a:jump('>', 1, user_strings.MAX + 1, done) -- it is cut, so where the next one begins is not known
+    a:load(8, 2, FRAME, slot)
+    a:alu_r('add', 2, 1)
+    a:store(8, FRAME, slot, 2)
+  end
+  a:load(8, 1, FRAME, slot)
+  a:load(8, 2, FRAME, stop)
+  a:jump_r('>=', 1, 2, done)
+  separate()
+  a:label(cut)
+  append(a, '...')
+  a:label(done)
+  a:give(before, 8)
+end
+
+--- Generates code that appends a string or list of a program that exec() has started, or jumps if it has failed.
+---@param slot integer place on the stack
+---@param failed string label
+local function append_executed(a, slot, one, failed)
+  local from, stop = EXECUTED[one.name], a:take(8)
+  a:load(8, 1, CONTEXT, 8)
+  a:jump('!=', 1, 0, failed)
+  a:call 'get_current_task_btf'
+  a:load(8, 1, 0, (types.member('task_struct', 'mm')))
+  for i, place in ipairs { slot, from[2] and stop } do
+    a:load(8, 2, 1, (types.member('mm_struct', from[i])))
+    a:store(8, FRAME, place, 2)
+  end
+  if from[2] then append_packed(a, slot, stop) else append_string(a, slot) end
+  a:give(stop, 8)
+end
+
+--- Generates code that appends the text of an argument.
+---@param slot integer place on the stack: its address
+---@param spec UserStringsSpec
+---@param one UserString
+local function append_text(a, slot, spec, one)
+  local failed, done = a:new_label(), a:new_label()
+  if spec.is_exec and spec.tracepoint == 'sys_exit' and EXECUTED[one.name] then
+    append_executed(a, slot, one, failed)
+    a:go(done)
+    a:label(failed)
+    a:load(8, 1, REGS, (types.member('pt_regs', system_calls.REGISTERS[one.argument + 1])))
+    a:store(8, FRAME, slot, 1)
+  end
+  if one.buffer then
+    append_buffer(a, slot, spec, one)
+  elseif one.is_list then
+    append_list(a, slot)
+  else
+    append_string(a, slot)
+  end
+  a:label(done)
+end
+
 --- Generates code that jumps to `done` unless the event is this system call, of a 64-bit program that is not us. Leaves
 --- the ids of the current task in r0 and its registers in REGS.
 local function select(a, spec)
@@ -302,8 +385,7 @@ local function generate(spec, memory, events)
   a:store(8, FRAME, ids, 0)
   a:store_value(8, FRAME, key, 0)
   a:map(1, memory)
-  a:alu_r('mov', 2, FRAME)
-  a:alu('add', 2, key)
+  a:address(2, FRAME, key)
   a:call 'map_lookup_elem'
   a:jump('==', 0, 0, 'done')
   a:alu_r('mov', RECORD, 0)
@@ -316,13 +398,7 @@ local function generate(spec, memory, events)
     a:store(8, FRAME, start, END)
     a:load(8, 1, REGS, (types.member('pt_regs', system_calls.REGISTERS[one.argument + 1])))
     a:store(8, FRAME, address, 1)
-    if one.buffer then
-      append_buffer(a, address, spec, one)
-    elseif one.is_list then
-      append_list(a, address)
-    else
-      append_string(a, address)
-    end
+    append_text(a, address, spec, one)
     -- A field of any length: length << 16 | offset.
     a:load(8, 2, FRAME, start)
     a:alu_r('mov', 1, END)
@@ -338,9 +414,7 @@ local function generate(spec, memory, events)
   a:alu_r('mov', 4, RECORD)
   a:alu_r('mov', 5, END)
   a:call 'perf_event_output'
-  a:label 'done'
-  a:alu('mov', 0, 0)
-  a:exit()
+  a:done()
   return a
 end
 

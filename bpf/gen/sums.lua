@@ -402,8 +402,7 @@ function kernel_sums.find_or_make(a, places, maps, key, zero, none, fill)
   local function on_side(map)
     local function look_up()
       a:map(1, map)
-      a:alu_r('mov', 2, FRAME)
-      a:alu('add', 2, key)
+      a:address(2, FRAME, key)
     end
     look_up()
     a:call 'map_lookup_elem'
@@ -411,8 +410,7 @@ function kernel_sums.find_or_make(a, places, maps, key, zero, none, fill)
     for at = 0, map.value_size - 8, 8 do a:store_value(8, FRAME, zero + at, 0) end
     if fill then fill() end
     look_up()
-    a:alu_r('mov', 3, FRAME)
-    a:alu('add', 3, zero)
+    a:address(3, FRAME, zero)
     a:alu('mov', 4, 1) -- BPF_NOEXIST
     a:call 'map_update_elem'
     look_up()

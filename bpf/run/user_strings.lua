@@ -45,7 +45,8 @@ local function load(run, event)
   local nr = names.traced_syscall(of.call) or asm.refuse('the number of the system call is unknown (libseccomp)')
   local loaded, array = kernel_strings.load {
     tracepoint = of.tracepoint, nr = nr, type = tonumber(event.request.attr.config), fields = event.fields,
-    arguments = of.arguments, strings = of.strings, own_pid = run:own_pid(),
+    arguments = of.arguments, strings = of.strings, is_exec = of.call:find '^execve' ~= nil,
+    own_pid = run:own_pid(),
   }
   event.request.bpf_array = array.fd
   of.loaded = { loaded, array, not program.is_dry() and program.attach(loaded) or nil }

@@ -22,8 +22,8 @@ struct http_server;
 enum { HTTP_ADDRESS_MAX = 128, HTTP_TOKEN = 33, HTTP_QUESTION = 512 /* bytes with the NUL */ };
 
 /* Listens at [ADDR:]PORT, by default on 127.0.0.1; port 0 is any that is free. token: what
- * ?token= of each request must be, NULL: anyone may read. Returns NULL with a message; the errno in
- * *code is EINVAL if the address is wrong. */
+ * ?token= of each request must be, NULL: anyone may read. Returns NULL with a message; *code is 1
+ * if the address is wrong, else 0. */
 struct http_server *http_server_open(const char *address, const char *token, int32_t *code,
 				     struct error *err);
 /* Ends all connections. */

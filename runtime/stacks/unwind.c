@@ -298,6 +298,9 @@ static enum cfi_result step(struct unwind *u, uint32_t space, bool back, struct 
 		return CFI_UNKNOWN;
 	if (cfi)
 		result = cfi_step(cfi, place.offset, frame, &dump->memory, is_signal);
+	/* A system call is the last instruction of the code that returns from signals. */
+	if (cfi && result == CFI_UNKNOWN && !back && place.offset)
+		result = cfi_step(cfi, place.offset - 1, frame, &dump->memory, is_signal);
 	return result == CFI_UNKNOWN ? follow_pointer(frame, dump) : result;
 }
 

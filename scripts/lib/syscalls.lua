@@ -17,7 +17,8 @@ local syscalls = {}
 
 local ENTER, EXIT = 'raw_syscalls:sys_enter', 'raw_syscalls:sys_exit'
 local MAX_ROWS = 65536 -- further calls share the row '(other)'
-local MAX_ERRNO = 4095
+-- Errors. No program sees ERESTARTSYS to ERESTART_RESTARTBLOCK, 512 to 516: the call begins again.
+local FAILED = 'ret < 0 && ret >= -4095 && (ret > -512 || ret < -516)'
 local NO_NUMBER = -1 -- the number in the sys_exit of rt_sigreturn
 
 local function is_only(stage, name) return #stage == 1 and stage[1].name == name end
@@ -152,7 +153,8 @@ function syscalls.run(settings)
     pass = pass,
     value = 'id',
     rows = { by = opt.perins and { 'key', 'value' } or { 'value' }, ids = calls.rows, hists = calls.hists, same = 'id',
-      any = NO_NUMBER, failed = ('ret < 0 && ret >= -%d'):format(MAX_ERRNO), failures = calls.errors },
+      any = NO_NUMBER, failed = FAILED,
+      failures = calls.errors },
     pair = (prints or map) and pair or nil,
     than = not map and than or nil,
     lower = not map and opt.lower or nil,

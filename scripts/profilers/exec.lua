@@ -54,6 +54,7 @@ args->ret, str() and @x[comm] = count(); a message says what to write for others
         program:clear()
         session.forget_stacks()
       end,
+      draw = function() program:print(out, settings) end,
       stop = function()
         at_end()
         program:print(out, settings)

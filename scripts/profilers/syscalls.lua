@@ -10,7 +10,8 @@ return {
   summary = 'System call latency and errors',
   description = [[
 Prints a row for each system call; with --perins, for each system call of each
-thread. err is the number of calls that returned an error. A call that does not
+thread. err is the number of calls that returned an error; a call that a signal
+interrupts and that begins again has none. A call that does not
 return, such as exit_group, lasts until its task exits. -e can add filters; both
 events must select the same calls.
 

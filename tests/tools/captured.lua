@@ -8,8 +8,10 @@
 local MAX_SHOWN, LOOK = 5, 32
 local SAMPLE = { '_pid', '_tid', '_cpu', '_comm', '_period' }
 
-local function text(value)
-  if type(value) ~= 'cdata' or tonumber(value) then return tostring(value) end
+-- What can be compared: numbers and texts as they are.
+local function plain(value)
+  if type(value) ~= 'cdata' then return value end
+  if tonumber(value) then return tostring(value) end
   local parts = {}
   for i = 0, #value - 1 do parts[i + 1] = tostring(value[i]) end
   return table.concat(parts, ' ')
@@ -107,9 +109,9 @@ return {
         local into = event.attrs.cpus and 'perf' or 'bpf'
         handlers[event] = function(ev)
           local cpu = ev._cpu
-          for _, side in ipairs { 'perf', 'bpf' } do of[side][cpu] = of[side][cpu] or { first = 1, n = 0 } end
+          if not of.perf[cpu] then of.perf[cpu], of.bpf[cpu] = { first = 1, n = 0 }, { first = 1, n = 0 } end
           local queue, list = of[into][cpu], { time = ev._time }
-          for i, name in ipairs(of.names) do list[i] = text(ev[name]) end
+          for i, name in ipairs(of.names) do list[i] = plain(ev[name]) end
           queue.n = queue.n + 1
           queue[queue.n] = list
           compare(of, cpu)

@@ -54,7 +54,8 @@ sed 's/lex 200/lex 60/; s/lex 100/lex 220/' "$dir/cpu.folded" >"$dir/before.fold
 page latency "'#' + time(8) + '-' + time(17)" rundelay --input "$data/hogs.data" -i 2
 page compare "'#' + time(20) + '-' + time(26) + '&before=' + time(4) + '-' + time(10)" rundelay --input "$data/hogs.data" -i 2
 page stacks "'#all'" exec -i 1 --input "$data/mixed.data" -g -e sched:sched_switch 'count(ev._comm, ev._stack)'
-page counts "'#all&sort=exec,-count'" exec -i 2 --input "$data/hogs.data" -e sched:sched_switch 'count(ev.next_comm)'
+page buckets "'#all'" exec -i 2 --input "$data/hogs.data" -e sched:sched_switch 'hist(ev.prev_state)'
+page counts "'#all'" exec -i 2 --input "$data/hogs.data" -e sched:sched_switch 'count(ev.next_comm)'
 "$profscript" flamegraph "$dir/cpu.folded" "$dir/flames.svg"
 "$profscript" flamegraph "$dir/cpu.folded" --diff "$dir/before.folded" "$dir/difference.html"
 "$profscript" rundelay -q --input "$data/hogs.data" --heatmap "$dir/heat.html" >/dev/null
@@ -67,8 +68,8 @@ rm "$dir"/*.folded
 cat >"$dir/index.html" <<'END'
 <!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">
 <title>gallery</title><style>body { margin: 0; } iframe { position: absolute; border: 0; }</style></head><body><script>
-const names = ['latency.html', 'compare.html', 'stacks.html', 'counts.html', 'flames.svg', 'difference.html', 'heat.html',
-  'timeline.html'];
+const names = ['latency.html', 'compare.html', 'stacks.html', 'counts.html', 'buckets.html', 'flames.svg', 'difference.html',
+  'heat.html', 'timeline.html'];
 const places = [];
 names.forEach((name, row) => [390, 1280, 2560].reduce((left, width) => {
   places.push({ name, width, left, top: row * 820, height: 800 });

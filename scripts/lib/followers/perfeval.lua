@@ -16,6 +16,6 @@ return {
   new = function(run)
     local opt = run.opt
     local is_wanted = opt.perfeval_cpus or opt.perfeval_pids or opt.sampling_limit
-    return is_wanted and require('bindings.run.perfeval').new(run) or nil
+    return is_wanted and require('lib.run.perfeval').new(run) or nil
   end,
 }

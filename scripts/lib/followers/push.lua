@@ -13,5 +13,5 @@ return {
       help = 'other hosts must know the secret in FILE (or in PROFSCRIPT_SECRET) to receive events',
       needs = { 'whole_run' } },
   },
-  new = function(run) return require('bindings.run.push').new(run) end,
+  new = function(run) return require('lib.run.push').new(run) end,
 }

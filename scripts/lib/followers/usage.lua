@@ -6,5 +6,5 @@ return {
     { group = 'run', name = 'usage_self', type = 'duration', unit = 'ms', min = 1e6,
       help = "print profscript's own CPU and memory usage at this interval", needs = { 'whole_run' } },
   },
-  new = function(run) return run.opt.usage_self and require('bindings.report.usage').new(run) or nil end,
+  new = function(run) return run.opt.usage_self and require('lib.run.usage').new(run) or nil end,
 }

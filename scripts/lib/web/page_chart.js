@@ -29,16 +29,20 @@ const charts = (function () {
     const all = model.reports;
     return all.length ? [model.startOf(all[0]), all[all.length - 1].time] : [0, 1];
   };
-  const domain = () => zoomed || whole();
+  // The reports of a part that is in the address come later.
+  function domain() {
+    const [from, to] = whole();
+    const isSeen = zoomed && zoomed[0] < to && zoomed[1] > from;
+    return isSeen ? [Math.max(zoomed[0], from), Math.min(zoomed[1], to)] : [from, to];
+  }
   // Draws a part of the time; null: all.
-  function zoom(from, to) {
-    const limits = whole();
-    zoomed = from === null || from <= limits[0] && to >= limits[1] ? null :
-      [Math.max(from, limits[0]), Math.min(to, limits[1])];
+  function zoom(part) {
+    const [from, to] = whole();
+    zoomed = !part || model.reports.length && part[0] <= from && part[1] >= to ? null : part;
   }
   function zoomBy(factor, at) {
     const [a, b] = domain(), middle = at === undefined ? (a + b) / 2 : at;
-    if ((b - a) * factor > 1e-4 || factor > 1) zoom(middle - (middle - a) * factor, middle + (b - middle) * factor);
+    if ((b - a) * factor > 1e-4 || factor > 1) zoom([middle - (middle - a) * factor, middle + (b - middle) * factor]);
   }
   const left = () => window.innerWidth < 600 ? 56 : 72;
   const xOf = time => scale(model.isWall() ? time * 1000 : time);
@@ -88,6 +92,26 @@ const charts = (function () {
       .call(d3.axisLeft(y).tickValues(values).tickFormat(format).tickSizeOuter(0)
         .tickSizeInner(isHeat(view) ? 4 : left() + RIGHT - view.width));
   }
+  // The buckets of the median and of p99.
+  function drawQuantiles(paint, bin, y) {
+    [[0.5, []], [0.99, [4, 3]]].forEach(([fraction, dash]) => {
+      paint.setLineDash(dash);
+      paint.beginPath();
+      bin.forEach(one => {
+        const counts = Array.from(one.counts).sort((a, b) => a[0] - b[0]);
+        if (!counts.length) return;
+        const at = y(model.quantile(counts, fraction) - 0.5);
+        paint.lineTo(one.x, at);
+        paint.lineTo(one.end, at);
+      });
+      [['--card', 4], ['--accent', 1.5]].forEach(([color, wide]) => {
+        paint.strokeStyle = css(color);
+        paint.lineWidth = wide;
+        paint.stroke();
+      });
+    });
+    paint.setLineDash([]);
+  }
   function drawHeat(view, paint, height) {
     const bin = bins(view), hist = view.columns[model.histOf(view.columns)], unit = units.of(hist);
     let low = 64, high = -2, max = 1;
@@ -108,12 +132,13 @@ const charts = (function () {
       paint.fillRect(one.x, y(e + 1), Math.max(one.end - one.x - (one.end - one.x > 6 ? 1 : 0), 1),
         Math.max(tall - (tall > 6 ? 1 : 0), 1));
     }));
+    drawQuantiles(paint, bin, y);
     // Powers of ten where they are far enough from each other, else the bounds of buckets.
     let marks = [];
     if (unit.kind !== 'bytes') for (let k = 0; k < 20; k++) marks.push(Math.log2(Math.pow(10, k) / unit.factor));
     marks = marks.filter(mark => mark >= Math.max(low, 0) && mark <= high + 1);
     if (marks.length < 3) marks = d3.range(Math.max(low, 0), high + 2, Math.ceil((high - low + 2) / 8));
-    if (low < 0) marks.unshift(-0.5);
+    if (low < 0) marks = [-0.5].concat(marks.filter(mark => mark > 0));
     yAxis(view, y, marks,
       mark => mark < 0 ? '≤ 0' : units.short(Math.round(Math.pow(2, mark) * unit.factor), unit.kind));
     view.max = max;
@@ -337,5 +362,5 @@ const charts = (function () {
     }, { passive: false });
     list.push(view);
   }
-  return { create, draw, drawMarks, ramp, isHeat, columnOf, zoom, zoomBy, xOf, isZoomed: () => zoomed !== null, list };
+  return { create, draw, drawMarks, ramp, isHeat, columnOf, zoom, zoomBy, xOf, zoomed: () => zoomed, list };
 }());

@@ -82,6 +82,22 @@ const tables = (function () {
       }
     });
   }
+  // The buckets of a table that has only a histogram.
+  function drawBuckets(view, sum) {
+    const counts = model.countsOf(sum), hist = sum.columns[model.histOf(sum.columns)], total = model.totalOf(counts);
+    const head = element('tr', element('thead', view.table)), body = element('tbody', view.table);
+    let below = 0;
+    ['from', 'to', 'count', 'share', 'up to here'].forEach(name => element('th', head, name));
+    counts.forEach(([e, count]) => {
+      const tr = element('tr', body), share = part => (100 * part / total).toFixed(1) + ' %';
+      below += count;
+      [units.bound(hist, e), units.bound(hist, e + 1), units.count(count), share(count), share(below)]
+        .forEach(text => element('td', tr, text));
+      tr.children[2].className = 'bar';
+      tr.children[2].style.backgroundSize = 100 * count / Math.max(...counts.map(one => one[1])) + '% 100%';
+    });
+    view.rest.textContent = '';
+  }
   // sums: { now, before }; seconds: how long their times are; on: { sort(view, column), focus(view, key) }.
   function draw(view, sums, seconds, filter, on) {
     const sum = sums.now, compared = Boolean(sums.before), keep = matcher(filter);
@@ -96,11 +112,14 @@ const tables = (function () {
     }
     const all = rows.length;
     rows.splice(0, all, ...rows.filter(entry => keep(entry[1])));
-    const sortAt = sum.columns.findIndex(column => column.name === view.sort);
     const chartAt = sum.columns.findIndex(column => column.name === view.charted);
-    if (sortAt >= 0) rows.sort((a, b) => compare(a[1][sortAt], b[1][sortAt]) * (view.down ? -1 : 1));
+    // The rows of one report are in the profiler's order, those of several have none.
+    const isOwn = !view.sort && sum.reports > 1 && chartAt >= 0, sort = isOwn ? view.charted : view.sort;
+    const sortAt = sum.columns.findIndex(column => column.name === sort), down = isOwn || view.down;
+    if (sortAt >= 0) rows.sort((a, b) => compare(a[1][sortAt], b[1][sortAt]) * (down ? -1 : 1));
     const most = chartAt < 0 ? 0 : rows.reduce((max, entry) => Math.max(max, entry[1][chartAt] || 0), 0);
     view.table.textContent = '';
+    if (!shown.length) { drawBuckets(view, sum); return; }
     putHead(view, shown, compared, on);
     const body = element('tbody', view.table);
     rows.slice(0, MAX_SHOWN).forEach(([key, row]) => {

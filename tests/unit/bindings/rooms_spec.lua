@@ -4,9 +4,9 @@ local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr
   'bpf/gen', 'bindings/select', 'bindings/pairs', 'bpf/handlers', 'bindings/options', 'bpf/ways', 'bindings/session',
   'bindings/report', 'bpf/run', 'bindings/run' }
 -- Those of scripts/lib, and which of them may use FFI. Scripts of users reach the last one only.
-local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'followers', 'command', '' }
+local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'run', 'followers', 'command', '' }
 local WITH_FFI = { ['scripts/lib/sql'] = true, ['scripts/lib/export'] = true, ['scripts/lib/export/formats'] = true,
-  ['scripts/lib/serve'] = true, ['scripts/lib/command'] = true }
+  ['scripts/lib/serve'] = true, ['scripts/lib/command'] = true, ['scripts/lib/run'] = true }
 local FFI_FILES = { ['scripts/lib/engines/symbolize.lua'] = true } -- the symbols of any program, for --symbols
 local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true } -- where scripts and users look for names
 local MAX_FILES = 30

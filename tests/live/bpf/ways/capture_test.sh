@@ -61,7 +61,7 @@ only=1 with=stack/ equal 'system calls with the stack in the kernel' 500 raw_sys
 # stack HOW ARG...: the symbols of the stack of a system call. Where the kernel calls several tracers of an event, it
 # does so in a function of its own.
 stack() {
-	"$PROFSCRIPT" trace -e "raw_syscalls:sys_enter/id == $GETPPID/" -g --capture "$@" -- "$TOP/build/workloads/syscalls" 1 |
+	"$PROFSCRIPT" trace -e "raw_syscalls:sys_enter/id == $GETPPID/" --call-graph fp --capture "$@" -- "$TOP/build/workloads/syscalls" 1 |
 		sed -n 's/^ *[0-9a-f]* \([^ ]*+0x[0-9a-f]*\) .*/\1/p' | grep -v __traceiter
 }
 for part in '' --no-user-callchain --no-kernel-callchain; do

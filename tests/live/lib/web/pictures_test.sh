@@ -11,7 +11,7 @@ for style in light dark; do
 	scheme=$([ $style = dark ] && echo 0 || echo 1) reference=$HERE/pictures-$style.webp
 	timeout 200 chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-sync \
 		--user-data-dir="$TMP/chromium" --hide-scrollbars --blink-settings=preferredColorScheme="$scheme" \
-		--window-size=4270,6560 --virtual-time-budget=20000 --enable-logging=stderr --screenshot="$TMP/$style.png" \
+		--window-size=4270,7380 --virtual-time-budget=20000 --enable-logging=stderr --screenshot="$TMP/$style.png" \
 		"file://$TMP/gallery/index.html" >"$TMP/out" 2>"$TMP/err"
 	check "$style: no page complains" sh -c '! grep CONSOLE "$1"' - "$TMP/err"
 	{
@@ -26,7 +26,7 @@ $([ -z "${UPDATE-}" ] || echo 'var update = true;')
 function points(id) {
   var canvas = document.createElement('canvas');
   canvas.width = Math.floor(4270 / reduced);
-  canvas.height = Math.floor(6560 / reduced);
+  canvas.height = Math.floor(7380 / reduced);
   var paint = canvas.getContext('2d');
   paint.imageSmoothingQuality = 'high';
   paint.drawImage(document.getElementById(id), 0, 0, canvas.width, canvas.height);
