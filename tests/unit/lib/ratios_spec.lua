@@ -23,7 +23,7 @@ local function run(name, counts, share, per_thread, opt)
   local session = {
     per_thread = per_thread,
     instance_title = per_thread and 'THREAD' or 'CPU',
-    supports = function(name) return not (opt.is_recorded and name:match '^amd_l3') end,
+    supports = function(event) return not (opt.is_recorded and event:match '^amd_l3') end,
     stop = function() stopped = true end,
     event = function() return 'sampled' end,
     want = function() end,
