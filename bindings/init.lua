@@ -44,8 +44,8 @@ end
 --- Runs `profscript --complete LINE POINT BREAKS` for the shell's completion: prints the completion mode, then one
 --- candidate per line.
 local function print_completion(words, found)
-  local line = (words[2] or ''):sub(1, tonumber(words[3]))
-  local result = command('complete').run(line, words[4] or '', command('machine').completion(found))
+  local complete, line = command 'complete', (words[2] or ''):sub(1, tonumber(words[3]))
+  local result = complete.run(line, words[4] or '', complete.machine(found))
   io.stdout:write(result.mode, '\n')
   for _, word in ipairs(result.list) do
     io.stdout:write(word, '\n')
@@ -57,7 +57,7 @@ end
 local function print_check()
   local check = command 'check'
   require('bindings.base.mounts').check()
-  local lines, works = check.render(check.lines(command('machine').checks()))
+  local lines, works = check.render(check.lines(check.machine()))
   io.stdout:write(lines)
   return works and 0 or 1
 end

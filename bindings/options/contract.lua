@@ -333,22 +333,30 @@ local function field_reads(root, found)
   visit(root, 0, {})
 end
 
+--- Returns the mistakes in what a function reads of its first parameter, one line each; nil if there are none.
+---@param mistake fun(name: string, argument: string?, other: any): string? what is wrong with a name
+---@param node? table the function that is looked at, if it is one in `fn`
+local function mistakes(fn, mistake, node)
+  local info, lines, reported = debug.getinfo(fn, 'S'), {}, {}
+  if info.what ~= 'Lua' then return end
+  field_reads(node or tree(fn), function(name, line, argument, other)
+    local what = mistake(name, argument, other)
+    local message = what and ('%s:%d: %s'):format(source(info), line, what)
+    if message and not reported[message] then lines[#lines + 1], reported[message] = message, true end
+  end)
+  return #lines > 0 and table.concat(lines, '\n') or nil
+end
+
 --- Reports options that start() or a handler in it reads by a name that is not declared, in branches never taken too.
 ---@param start function the profiler's
 ---@param names string[] the declared options
 ---@return string? message one line per name
 function contract.check_options(start, names)
-  local info = debug.getinfo(start, 'S')
-  if info.what ~= 'Lua' then return end
-  local valid, lines, reported = {}, {}, {}
+  local valid = {}
   for _, name in ipairs(names) do valid[name] = true end
-  field_reads(tree(start), function(name, line)
-    if valid[name] then return end
-    local message = ("%s:%d: no such option '%s'%s"):format(source(info), line, name, nearest.hint(name, names))
-    if not reported[message] then lines[#lines + 1] = message end
-    reported[message] = true
+  return mistakes(start, function(name)
+    return not valid[name] and ("no such option '%s'%s"):format(name, nearest.hint(name, names)) or nil
   end)
-  return #lines > 0 and table.concat(lines, '\n') or nil
 end
 
 --- Returns the handlers that are written in start() with a constant key, before it runs.
@@ -418,8 +426,6 @@ end
 ---@param node? table the handler, if it is one of contract.written_handlers() of the function `handler`
 ---@return string? message one line per invalid name
 function contract.check_fields(handler, events, methods, node)
-  local info = debug.getinfo(handler, 'S')
-  if info.what ~= 'Lua' then return end
   local valid, names, strings, others, why = {}, {}, {}, {}, nil
   for _, name in ipairs(methods) do
     valid[name] = true
@@ -436,20 +442,14 @@ function contract.check_fields(handler, events, methods, node)
   local candidates = nearest.keys(valid)
   local subject = #names == 1 and ('event %s has'):format(names[1])
     or ('events %s have'):format(table.concat(names, ', '))
-
-  local lines, reported = {}, {}
-  field_reads(node or tree(handler), function(name, line, argument, other)
+  return mistakes(handler, function(name, argument, other)
     local is_string = name == 'string' and argument and #events > 0
     local mismatch = other ~= nil and valid[name] and never_equal(events, name, other)
-    if not mismatch and (is_string and strings[argument] or not is_string and valid[name]) then return end
-    local message = ('%s:%d: '):format(source(info), line) .. (mismatch
-      or is_string and ("%s no string '%s'%s"):format(subject, argument, why and ': ' .. why
-        or nearest.hint(argument, others))
-      or wrong_field(subject, name, candidates))
-    if not reported[message] then lines[#lines + 1] = message end
-    reported[message] = true
-  end)
-  return #lines > 0 and table.concat(lines, '\n') or nil
+    if mismatch then return mismatch end
+    if is_string and strings[argument] or not is_string and valid[name] then return end
+    if not is_string then return wrong_field(subject, name, candidates) end
+    return ("%s no string '%s'%s"):format(subject, argument, why and ': ' .. why or nearest.hint(argument, others))
+  end, node)
 end
 
 return contract

@@ -50,6 +50,7 @@ local function figures_of(run, event)
     early = tonumber(got.early),
     read = tonumber(got.read),
     rest = tonumber(got.rest),
+    is_tracepoint = event.tracepoint ~= nil,
     margin = got.counters,
     is_exact = got.has_kernel and got.is_exact,
     share = enabled > 0 and running / enabled or nil,

@@ -61,7 +61,8 @@ bool session_count_rest(struct session *s)
 	struct error err = {0};
 	int n = 0;
 
-	if (!s->stopped || s->source->info.is_recorded || s->nr_machines > 1)
+	/* Others may wait for more, or pass on what they read. */
+	if (!s->stopped || !s->source->ops->account)
 		return false;
 	do {
 		count_slots(s);

@@ -7,6 +7,8 @@ const page = (function () {
   // last report, start is when the first one began. before: the same, to compare with.
   const state = { mode: 'last', range: null, before: null, dragging: null, paused: false, filter: '', chosen: false,
     closed: false };
+  const COUNTS = 'events by name'; // of a profiler without tables
+  const hasTables = () => Array.from(views.keys()).some(name => name !== COUNTS);
   const element = tables.element, byId = id => document.getElementById(id);
   let next = 0, nrAsked = 0, about = { command: [] }, late = [], focus = null, follows = false;
   const overview = { overview: true, name: null, columns: [{ name: 'events', title: 'events', kind: 'counter' }],
@@ -149,7 +151,7 @@ const page = (function () {
     const { question, title } = questionOf(list, bucket, view);
     // Below the chart that was clicked, which stays where it is.
     if (view) view.hint.after(byId('events'));
-    else byId('tables').before(byId('events'));
+    else byId('tables')[hasTables() ? 'before' : 'after'](byId('events'));
     if (!follows || byId('events').hidden) {
       byId('notes').textContent = 'asking';
       byId('lines').textContent = '';
@@ -335,9 +337,9 @@ const page = (function () {
   }
   function emptyState() {
     if (!model.reports.length) return 'No report yet: the first one comes at the end of the interval.';
-    if (views.size) return '';
+    if (hasTables()) return '';
     return model.reports[model.reports.length - 1].events ? 'This profiler prints events, no tables: ' +
-      'its newest events are below, how many there were is above.' : 'No event yet, nothing to report.';
+      'the newest ones are at the end of the page.' : 'No event yet, nothing to report.';
   }
   function rangeText(range) {
     if (range === undefined) return 'no report yet';
@@ -371,7 +373,7 @@ const page = (function () {
       byId('totals').textContent = newest.events + ' events' + (newest.lost ? ', ' + newest.lost + ' lost' : '');
       byId('totals').className = newest.lost ? 'lost' : '';
     }
-    if (!views.size && newest && newest.events && !state.closed && (byId('events').hidden || follows)) {
+    if (!hasTables() && newest && newest.events && !state.closed && (byId('events').hidden || follows)) {
       follows = true;
       askEvents(null, null);
     }

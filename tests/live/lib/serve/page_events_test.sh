@@ -137,6 +137,8 @@ async function user() {
   await until(function () { return /^the last|^$/.test(text('notes')) && text('lines'); });
   check('its newest events', text('lines').indexOf('sched:sched_switch: ') > 0, text('lines'));
   check('and why there is no table', /no tables/.test(text('empty')), text('empty'));
+  check('its events by name', document.querySelector('td[data-name="event"]').textContent === 'sched:sched_switch' ||
+    document.querySelector('td[data-name="event"]').textContent === 'sched_switch', document.body.textContent.slice(-500));
   check('their rate', page.overview.series.points.length === model.reports.length && model.reports.length > 3, '');
   press('a');
   await until(function () { return /^the last 200 of 211$/.test(text('notes')); });
