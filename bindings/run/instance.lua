@@ -193,7 +193,7 @@ local function check_fields(entries, set)
     end
     for _, event in ipairs(entry.found) do
       of[#of + 1] = {
-        name = event.name, fields = event.view.names, strings = event.view.strings,
+        name = event.name, fields = event.view.names, texts = views.texts(event.fields), strings = event.view.strings,
         others = event.system == 'syscalls' and strings.names(set.catalog, event.name) or nil,
         no_strings = event.tracepoint and set.is_recording and event.system == 'syscalls' and NOT_RECORDED or nil,
       }
@@ -203,6 +203,19 @@ local function check_fields(entries, set)
     local message = contract.check_fields(of.handler, of, views.METHODS)
     if message then failure.raise('%s', message) end
   end
+end
+
+--- Returns the events of a handler. Mistakes in its key are reported at its line.
+local function find(set, entry)
+  if entry.event then return { public_event.one(entry.event, 'the key of a handler') } end
+  local info = debug.getinfo(entry.handler, 'S')
+  local script = failure.script_of(info.source)
+  local place = script and ('%s:%d: '):format(script, info.linedefined)
+  local ok, found = pcall(set.select, set, entry.selector)
+  if not ok and place and failure.is(found) then found.message = place .. found.message:gsub('^profscript: ', '') end
+  if not ok then error(found, 0) end
+  for _, event in ipairs(found) do event.place = place end
+  return found
 end
 
 --- Checks the handlers that start() returned, and opens the events that they name.
@@ -225,8 +238,7 @@ function Instance:check(handlers)
   })
   if not checked then failure.raise('%s', message) end
   for _, entry in ipairs(checked.events) do
-    entry.found = entry.event and { public_event.one(entry.event, 'the key of a handler') }
-      or set:select(entry.selector)
+    entry.found = find(set, entry)
   end
   check_fields(checked.events, set)
   self.describe = checked.life.describe
