@@ -1,0 +1,1 @@
+return { summary = 'S', start = function() local t = {} return end }

@@ -1,0 +1,1 @@
+return { summary = 'S', start = function(opt, out) session.stop() return {} end }
