@@ -136,7 +136,7 @@ fill() {
 	chrt -i -p 0 $BASHPID
 	for ((i = $1; i < ${#labels[@]}; i++)); do
 		[ ! -e "$log/full" ] || return
-		[[ ${labels[i]} == unit/bpf/* || ${labels[i]} == unit/runtime/live/* ]] || run $i
+		[[ ${labels[i]} =~ ^unit/(bpf|runtime/live|runtime/probes)/ ]] || run $i
 	done
 	while [ -d "$log" ] && [ ! -e "$log/full" ]; do sleep 0.1; done
 }
