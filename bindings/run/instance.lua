@@ -5,6 +5,7 @@ local attach = require 'bindings.select.attach'
 local catalog = require 'bindings.select.catalog'
 local contract = require 'bindings.options.contract'
 local failure = require 'bindings.base.failure'
+local needs = require 'bpf.plan.needs'
 local public_event = require 'bindings.view.public_event'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
@@ -155,9 +156,21 @@ function Instance:common_filter()
   return not (own and own.filter and own.filter.own) and self.opt.filter or nil
 end
 
+--- Returns why the profiler cannot do in this run what its options ask for; nil if it can.
+local function refusal_of(self)
+  local spec, is_recorded = self.script.spec, self.run.is_recorded
+  if is_recorded and spec.dropped.input then return 'recordings are not supported: it measures the running kernel' end
+  local live = is_recorded and needs.given(spec.list, self.opt, 'live')
+  if live then return live .. ' needs live events, and does not work with a recording' end
+  local own = self.parent and needs.given(spec.list, self.opt, 'own_run')
+  if own then return own .. ' is not supported in a source of events' end
+end
+
 --- Calls the profiler's start().
 ---@return any handlers, any refusal
 function Instance:start()
+  local wrong = refusal_of(self)
+  if wrong then return nil, wrong end
   local opt, read = values.new(self.opt, self.script.spec, self.later)
   local handlers, refusal = self.script.profiler.start(opt, self.run.out, session_api.new(self))
   if handlers and self.selects and not read.event then
