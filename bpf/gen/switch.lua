@@ -77,6 +77,10 @@ local function wait() libc.syscall(MEMBARRIER, ffi.cast('int', GLOBAL), ffi.cast
 --- Lets programs run.
 function Switch:on() set(self, self.side) end
 
+--- Lets the programs stop right before the events of a session.
+---@param session ffi.cdata*
+function Switch:end_with(session) ffi.C.session_clear_at_stop(session, self._map.bytes, self.nr_cpus) end
+
 --- Makes programs continue on the other side.
 ---@return integer side that can be read now
 function Switch:turn()

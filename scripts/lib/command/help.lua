@@ -160,7 +160,7 @@ to begin with:
   profscript trace -e sched:sched_process_exec
       every program that starts
   profscript exec -e raw_syscalls:sys_enter 'count(syscall(ev.id))' --top 20
-      who makes which system calls
+      which system calls are made most
   profscript rundelay --than 5ms --detail=samecpu
       who waited for a CPU, and what ran there meanwhile
 

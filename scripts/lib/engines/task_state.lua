@@ -205,6 +205,7 @@ function task_state.new(given)
     if not is_done then states[tid] = state == ON_CPU and RUNNABLE or state end
   end
   function self.count_current(time)
+    if not session.named_threads then return end
     in_kernel:each(function(tid, state, from) states[tid], since[tid] = state, from end)
     for pid = 1, threads.MAX - 1 do
       local state = states[pid]
