@@ -44,8 +44,8 @@ end
 --- Runs `profscript --complete LINE POINT BREAKS` for the shell's completion: prints the completion mode, then one
 --- candidate per line.
 local function print_completion(words, found)
-  local line = (words[2] or ''):sub(1, tonumber(words[3]))
-  local result = command('complete').run(line, words[4] or '', command('machine').completion(found))
+  local complete, line = command 'complete', (words[2] or ''):sub(1, tonumber(words[3]))
+  local result = complete.run(line, words[4] or '', complete.machine(found))
   io.stdout:write(result.mode, '\n')
   for _, word in ipairs(result.list) do
     io.stdout:write(word, '\n')
@@ -57,7 +57,7 @@ end
 local function print_check()
   local check = command 'check'
   require('bindings.base.mounts').check()
-  local lines, works = check.render(check.lines(command('machine').checks()))
+  local lines, works = check.render(check.lines(check.machine()))
   io.stdout:write(lines)
   return works and 0 or 1
 end
@@ -77,7 +77,8 @@ local function main(words)
   if global.symbols then rest = { 'symbols', '--', global.symbols, unpack(rest) } end
   local asks = rest[1] == 'help' and rest[2] and not rest[2]:find '^%-'
   if global.help or #rest == 0 or rest[1] == 'help' and not asks then
-    io.stdout:write(command('help').overview(found:list()))
+    local is_bare = #rest == 0 and not global.help
+    io.stdout:write(command('help')[is_bare and 'start' or 'overview'](found:list()))
     return #rest == 0 and not global.help and 2 or 0
   end
   if asks then table.remove(rest, 1) end
@@ -95,7 +96,8 @@ local function main(words)
   if explain and #explain.given(script.spec, opt) > 0 then
     return explain.run(script, found, opt)
   elseif opt.help or opt.explain then
-    io.stdout:write(command('help').profiler(script.given or script.name, script.profiler, script.spec))
+    io.stdout:write(command('help').profiler(script.given or script.name, script.profiler, script.spec,
+      opt.help == 'all'))
     return 0
   elseif opt.version then
     return version()

@@ -20,6 +20,7 @@
 #                 (lib_grid); the peer is the goal
 #   key_expr      pairing in a recording with an expression as the key; the peer is the plain field
 #   live_stacks   count by both stacks and task, as flame graphs do, during the same; the peer is the goal of 400 ns
+#   live_hybrid   the same with copies of 512 bytes of the stack, which is what -g does; the peer is live_stacks
 #   flame_graph   recorded stacks to an SVG; the peer is `perf script` and an awk program that folds its stacks,
 #                 without a drawing
 #   stack_count   count by stack in a recording; the peer is `perf script` printing the stacks
@@ -276,13 +277,19 @@ attach() {
 	row attach "$ours" "$(first_breath perf record -q "${pair[@]}" -o "$tmp/attach.data")"
 }
 
-live_stacks() {
+# stacks_of NAME GRAPH PEER: sets $per_stack
+stacks_of() {
 	local cpu n
-	cpu=$(live_cpu $profscript exec "${pair[@]}" -g 'count(ev._stack, ev._comm)' -m 4096 -v)
+	cpu=$(live_cpu $profscript exec "${pair[@]}" --call-graph="$2" 'count(ev._stack, ev._comm)' -m 4096 -v)
 	n=$(events)
-	[ "${n:-0}" -gt 0 ] || { fail live_stacks; return; }
+	[ "${n:-0}" -gt 0 ] || { fail "$1"; return 1; }
 	grep '^profscript: .* events,' "$tmp/err" | tail -n 1 >&2
-	row live_stacks "$(per_event "$cpu" "$n")" 400
+	per_stack=$(per_event "$cpu" "$n")
+	row "$1" "$per_stack" "$3"
+}
+
+live_stacks() {
+	stacks_of live_stacks fp 400 && stacks_of live_hybrid hybrid "$per_stack"
 }
 
 fold='

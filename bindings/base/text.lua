@@ -32,6 +32,15 @@ function text.lines(s)
   return escape(s, C.TEXT_LINES)
 end
 
+--- Returns the lines of a text that ends with a newline.
+---@param s string
+---@return string[]
+function text.split(s)
+  local lines = {}
+  for line in s:gmatch '([^\n]*)\n' do lines[#lines + 1] = line end
+  return lines
+end
+
 --- Returns a JSON string with its quotes. Bytes that are not UTF-8 become \\xNN.
 ---@param s string
 ---@return string

@@ -93,6 +93,35 @@ function units.short(n)
   return ('%.12g'):format(n)
 end
 
+--- Formats a number with three digits and its unit.
+local function with_unit(n, steps)
+  local size, unit = math.abs(n), steps[#steps]
+  for _, step in ipairs(steps) do
+    if size >= step[1] then
+      unit = step
+      break
+    end
+  end
+  local value = n / unit[1]
+  local digits = (value % 1 == 0 or unit[1] == 1) and 0 or 2
+  if digits > 0 then digits = math.abs(value) < 10 and 2 or math.abs(value) < 100 and 1 or 0 end
+  return ('%.' .. digits .. 'f %s'):format(value, unit[2])
+end
+
+local TIMES = { { 1e9, 's' }, { 1e6, 'ms' }, { 1e3, 'us' }, { 1, 'ns' } }
+local SIZES = { { 2 ^ 60, 'EiB' }, { 2 ^ 50, 'PiB' }, { 2 ^ 40, 'TiB' }, { 2 ^ 30, 'GiB' }, { 2 ^ 20, 'MiB' },
+  { 2 ^ 10, 'KiB' }, { 1, 'B' } }
+
+--- Formats ns for people: '1.08 s', '64 us'.
+---@param ns number|integer64
+---@return string
+function units.time(ns) return with_unit(tonumber(ns), TIMES) end
+
+--- Formats bytes for people: '64 KiB', '1.50 MiB'.
+---@param bytes number|integer64
+---@return string
+function units.bytes(bytes) return with_unit(tonumber(bytes), SIZES) end
+
 --- Formats 2^exponent: 10 is '1K', 21 is '2M'.
 ---@param exponent integer 0 to 63
 ---@return string

@@ -202,7 +202,8 @@ local COMMON = {
   { group = 'verbosity', name = 'quiet', short = 'q', type = 'flag', always = true, help = 'print results only' },
   { group = 'verbosity', name = 'version', short = 'V', type = 'flag', always = true, help = 'print the version',
     needs = { 'whole_run' } },
-  { group = 'verbosity', name = 'help', short = 'h', type = 'flag', always = true, help = 'print this help',
+  { group = 'verbosity', name = 'help', short = 'h', type = 'enum', values = { 'own', 'all' }, optional_value = 'own',
+    argument = 'all', help = 'print this help; all: with all common options',
     needs = { 'whole_run' } },
 }
 plugins.add_options(COMMON)

@@ -215,6 +215,9 @@ local function take_rest(p)
   if p.words[p.at] then p.at = p.at + 1 end
 end
 
+--- Returns whether the first word of a command line could only be a workload.
+local function is_plain(spec) return spec.workload and not spec.global and #spec.positional == 0 end
+
 ---@param p opt.Parser
 ---@return string? message
 ---@return integer? at index of the invalid word
@@ -225,8 +228,8 @@ local function take_all(p)
     if word == '--' then
       p.at = p.at + 1
       return take_rest(p), p.at
-    elseif word == 'help' and p.spec.takes_events then
-      p.opts.explain = true
+    elseif word == 'help' and (p.spec.takes_events or first == 1 and is_plain(p.spec)) then
+      p.opts[p.spec.takes_events and 'explain' or 'help'] = true
       p.at = p.at + 1
     elseif word:sub(1, 1) == '-' and word ~= '-' then
       p.at = p.at + 1

@@ -262,8 +262,16 @@ end
 ---@param format string
 ---@param ... any
 function Output:printf(format, ...)
+  if type(self) ~= 'table' or not self.append then error('out:printf is a method: call it with a colon', 2) end
   check.is(format, 'string', 'out:printf takes a format')
-  if self.format == 'text' then self:append(format:format(...)) end
+  if self.format ~= 'text' then return end
+  local ok, line = pcall(string.format, format, ...)
+  if not ok then
+    local is_wide = line:find('number expected, got cdata', 1, true)
+    error((line:gsub('^bad argument', 'out:printf: bad argument'))
+      .. (is_wide and '; a 64-bit integer is printed with %s, in hexadecimal with bit.tohex()' or ''), 2)
+  end
+  self:append(line)
 end
 
 local json_value
@@ -387,15 +395,15 @@ end
 ---@param drawn? fun(columns: integer): string[]
 ---@package
 function Output:put_table(spec, rows, at, shown, drawn)
-  local page = drawn and self.format == 'text' and self.report_page
-  page = page and page:is_open() and page or nil
+  local page = self.format == 'text' and self.report_page
+  page = page and (drawn or page.draws) and page:is_open() and page or nil
   if #rows == 0 and self._is_empty == nil then self._is_empty = true end
   if #rows == 0 and not page then return end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
     if page then
       if #rows > 0 then self._is_empty = false end
-      return page:add(drawn)
+      return page:add(drawn or function() return text.split(shown and shown() or tables.render(spec, rows, true)) end)
     end
     if shown then return self:append(shown()) end
     local rendered = tables.render(spec, rows, self.tty)
@@ -500,6 +508,7 @@ end
 --- Prints its arguments like Lua's print. In JSON and CSV prints a record named 'print' with the field `text`.
 ---@param ... any
 function Output:print(...)
+  if type(self) ~= 'table' or not self.append then error('out:print is a method: call it with a colon', 2) end
   local parts = { ... }
   for i = 1, select('#', ...) do
     local value = parts[i]

@@ -4,6 +4,7 @@
 --- which it has a plugin.
 local bit = require 'bit'
 local buffer = require 'bindings.base.buffer'
+local addresses = require 'bindings.print.addresses'
 local ffi = require 'ffi'
 local frames = require 'bindings.print.frames'
 local printfmt = require 'bindings.print.printfmt'
@@ -262,6 +263,7 @@ function Printer:record_printer(event)
   local sec, nsec = 0, self.base -- as Output:seconds()
   if self.wall_sec then sec, nsec = self.wall_sec, self.wall_nsec end
   local order, names = printer.columns(event)
+  local is_address = addresses.of(event)
   local order_with_part = { unpack(order) }
   for _, name in ipairs(DETAIL_FIELDS) do
     order_with_part[#order_with_part + 1] = name
@@ -287,7 +289,7 @@ function Printer:record_printer(event)
         end
         value = list
       end
-      record[name.key] = value
+      record[name.key] = is_address[name.field] and addresses.text(value) or value
     end
     if event.request.callchain ~= 0 and not bare then
       record.stack = {}

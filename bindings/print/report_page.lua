@@ -6,6 +6,7 @@ local pages = require 'bindings.print.page'
 local report_pages = {}
 
 ---@class ReportPage
+---@field draws? boolean it also shows tables without a picture
 local ReportPage = {}
 ReportPage.__index = ReportPage
 
@@ -19,6 +20,10 @@ function report_pages.new(out)
   out.report_page = self
   return self
 end
+
+--- Returns whether reports can still be drawn.
+---@return boolean
+function ReportPage:can_show() return not self._is_over and not self._out:has_printed() end
 
 --- Begins a report.
 function ReportPage:begin()

@@ -25,6 +25,7 @@ local figures = {}
 ---@field is_missed? boolean those that are lost were missed by a program
 ---@field hidden? number that perf's counter did not see, but BPF programs did
 ---@field hiders? string[] names of BPF programs of other tracers that may hide the event from perf
+---@field is_tracepoint? boolean BPF programs may take it
 ---@field margin? integer number of counters of the kernel: each may have counted one event when it stopped, for which
 --- there is no record any more
 ---@field is_exact? boolean the left equation holds
@@ -83,7 +84,7 @@ function figures.differences(list, context)
     local n = f.is_exact and unaccounted(f, f.fired) or 0
     if n > 0 then
       lines[#lines + 1] = ('%d of %d %s are missing: the kernel counted them, but wrote no record of them%s'):format(n,
-        f.fired, f.name, f.way == 'sample' and context.asks_perf and '; --capture bpf may have them' or '')
+        f.fired, f.name, f.is_tracepoint and context.asks_perf and '; --capture bpf may have them' or '')
     elseif n < 0 then
       lines[#lines + 1] = ('%d %s were read, which is %d more than the kernel counted'):format(f.read, f.name, -n)
     end

@@ -3,11 +3,12 @@
 --- first one arrives.
 local attach = require 'bindings.select.attach'
 local code_places = require 'bindings.report.code_places'
-local dry_run = require 'bindings.run.dry_run'
+local dry_run = require 'bpf.run.dry_run'
 local ending = require 'bindings.run.ending'
 local failure = require 'bindings.base.failure'
 local i386_calls = require 'bindings.report.i386_calls'
 local ffi = require 'ffi'
+local greeting = require 'bindings.run.greeting'
 local loops = require 'bindings.run.loop'
 local memory = require 'bindings.report.memory'
 local mounts = require 'bindings.base.mounts'
@@ -68,6 +69,7 @@ local function run_with_events(session, script, opt, words, found, before)
     return 0
   end
   if opt.verbose >= 1 then run.out:warn((dry_run.text(run):gsub('\n$', ''))) end
+  greeting.show(run, version.life.stop ~= nil)
   run:call 'open'
   local files = opt.watch and reload.watch(run, before)
   local counted_i386 = i386_calls.begin(run) -- a program that comes after perf's events misses the first calls

@@ -5,6 +5,7 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local i386_calls = require 'bindings.report.i386_calls'
 local memory = require 'bindings.report.memory'
+local partial = require 'bindings.report.partial'
 local runs = require 'bindings.run.run'
 local stack_report = require 'bindings.report.stack_report'
 local text = require 'bindings.base.text'
@@ -77,6 +78,7 @@ end
 ---@param problems Problems
 function ending.report(loop, problems)
   local run, out, has_failed = loop.run, loop.run.out, problems.is_any
+  partial.mark(run, loop.interrupted)
   local finished = problems:note(xpcall(loop.finish, failure.traceback, loop))
   if finished and not has_failed then loop:account_end() end
   C.watchdog_end()

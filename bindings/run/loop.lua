@@ -32,6 +32,15 @@ function Loop:call(...)
   if not self.run.sends_all then self.version:call(...) end
 end
 
+--- Shows what a run without -i has collected, until its last report.
+function Loop:draw(time)
+  if not self.page or not self.page:can_show() then return end
+  self.run.in_kernel:turn(time)
+  self.page:begin()
+  self:call 'draw'
+  self.page:finish()
+end
+
 function Loop:report(time)
   if self.page then self.page:begin() end
   self:call('interval', time)
@@ -59,6 +68,7 @@ end
 --- Prints the reports at the end of an interval.
 function Loop:tick(time)
   local run = self.run
+  if run.draws then return self:draw(time) end
   run.loss:report()
   self.account:interval(run, time)
   self:read_counts()
@@ -182,7 +192,8 @@ end
 ---@param reloads? Reload with --watch
 ---@return Loop
 function loops.new(run, version, reloads)
-  local page = run.opt.interval and not run.is_recorded and report_pages.new(run.out) or nil
+  local page = (run.opt.interval or run.draws) and not run.is_recorded and report_pages.new(run.out) or nil
+  if page then page.draws = run.draws end
   return setmetatable({ run = run, version = version, page = page, reload = reloads, account = accounts.new() },
     Loop)
 end

@@ -46,6 +46,7 @@ local runs = {}
 ---@field progress Progress
 ---@field export? Export the follower that writes the events to a file for another program
 ---@field serving? Serving the one that shows reports to other programs
+---@field partial? string why the results of a recording are not of all of it
 ---@field sends_all? boolean all events of the run are pushed, so the profiler gets none
 ---@field printed_events fun(): Event[] those that the script may print
 ---@field default_pages boolean the size of the rings is not given
@@ -57,6 +58,7 @@ local runs = {}
 ---@field ended boolean the loop must end after this batch
 ---@field stopped ffi.cdata* int32_t[1]: the script has ended the run, so its handlers get no more events
 ---@field report_time? number ns, time of the current report
+---@field draws? boolean a terminal shows what a run without -i has collected
 ---@field left? { [1]: number } events until -N ends the run, for all versions of its script
 ---@field states table<string, any> values of session.state() by name
 ---@field kept? table<string, any> those of the version of the script before
@@ -159,7 +161,7 @@ function Run:again(script, opt, found)
   run.file_calls = {}
   run.everywhere = script.profiler.everywhere or false
   run.in_kernel = in_kernel.new(run)
-  run.in_kernel.captures = self.in_kernel.captures
+  run.in_kernel.captures, run.in_kernel.second = self.in_kernel.captures, self.in_kernel.second
   run.events = self.events:again(script, opt, sources.new(found))
   run.states, run.kept, run.is_again = {}, self.states, true
   return run
@@ -233,6 +235,13 @@ function Run:want_interval(interval)
   if not self.opt.interval then self.opt.interval, self.interval = interval, interval end
 end
 
+--- Makes a run without -i, of which the user sees nothing before its end, draw what it has collected.
+---@param interval number ns
+function Run:draw_every(interval)
+  local is_seen = self.out.tty and self.out.format == 'text' and #self.workload == 0
+  if self.interval == 0 and is_seen and not self.is_recorded then self.draws, self.interval = true, interval end
+end
+
 --- Notes that all events of the run are pushed, so that the profiler gets none.
 function Run:send_all() self.sends_all = true end
 
@@ -281,6 +290,10 @@ function Run:pulls()
   local input = self.opt.input
   return #self.events.machines.list > 0 or input ~= nil and machines.is_address(input)
 end
+
+--- Notes why the results of a recording are not of all of it.
+---@param reason string
+function Run:cut(reason) self.partial = reason end
 
 --- Returns the process to exclude in the kernel: this one, unless the target is threads.
 ---@return integer?

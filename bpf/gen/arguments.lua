@@ -179,8 +179,7 @@ function Arguments:note_i386(a)
   end
   a:store_value(8, asm.FRAME, self.first, 0)
   a:call 'get_current_task'
-  a:alu_r('mov', 3, 0)
-  a:alu('add', 3, (types.member('task_struct', 'thread_info.status')))
+  a:address(3, 0, (types.member('task_struct', 'thread_info.status')))
   a:alu_r('mov', 1, asm.FRAME)
   a:alu('add', 1, self.first)
   a:alu('mov', 2, 4)

@@ -174,8 +174,7 @@ function memory:copy(slot, pointer, size)
   self.source:address(a, 3, pointer.field)
   self:offset(4, pointer.off)
   a:alu_r('add', 3, 4)
-  a:alu_r('mov', 1, FRAME)
-  a:alu('add', 1, slot)
+  a:address(1, FRAME, slot)
   if size then a:alu('mov', 2, size) end
   a:call 'probe_read_kernel'
 end

@@ -179,6 +179,12 @@ end
 --- to = to OP from, with 64 bits.
 function Asm:alu_r(op, to, from) self:emit(CLASS.ALU64 + ALU[op] + REGISTER, to, from, 0, 0) end
 
+--- to = from + offset
+function Asm:address(to, from, offset)
+  self:alu_r('mov', to, from)
+  self:alu('add', to, offset)
+end
+
 --- to = to OP value, with 32 bits. The upper 32 bits become 0.
 function Asm:alu32(op, to, value)
   check_operand(op, value, 32)
@@ -260,6 +266,13 @@ function Asm:call_kernel(id) self:emit(CLASS.JMP + JUMP.call, 0, KERNEL_FUNCTION
 
 --- Ends the program. r0 is its result.
 function Asm:exit() self:emit(CLASS.JMP + JUMP.exit, 0, 0, 0, 0) end
+
+--- Ends the program at the label 'done', with the result 0.
+function Asm:done()
+  self:label 'done'
+  self:alu('mov', 0, 0)
+  self:exit()
+end
 
 -- The stack ---------------------------------------------------------------------------------------
 

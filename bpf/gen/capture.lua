@@ -118,8 +118,7 @@ function Rings:check(a, off, number)
   a:call 'get_smp_processor_id'
   a:store(8, FRAME, key, 0)
   a:map(1, self.map)
-  a:alu_r('mov', 2, FRAME)
-  a:alu('add', 2, key)
+  a:address(2, FRAME, key)
   a:call 'map_lookup_elem'
   a:jump('==', 0, 0, off)
   a:alu_r('mov', 1, 0)
@@ -314,8 +313,7 @@ local function enter(a, rings, margin)
     return
   end
   a:load(8, 8, 7, C.CAPTURE_NEST)
-  a:alu_r('mov', 1, 8)
-  a:alu('add', 1, 1)
+  a:address(1, 8, 1)
   a:store(8, 7, C.CAPTURE_NEST, 1)
   a:load(8, 1, 7, C.CAPTURE_RESERVED)
   a:load(8, 2, 7, C.CAPTURE_TAIL)
@@ -444,6 +442,138 @@ function capture.is_exact(event, is_other)
   return is_other or event ~= 'sched:sched_wakeup' and event ~= 'sched:sched_waking'
 end
 
+-- The program --------------------------------------------------------------------------------------
+
+-- Registers: the ring; how many programs this one has interrupted, until a record is reserved, and the current task
+-- from then on; the size, then the position and then the address of the record.
+local RING, NESTED, TASK_AT, RECORD = 7, 8, 8, 9
+
+--- A program while it is generated.
+---@class CaptureProgram
+---@field a Asm
+---@field places ProbePlaces
+---@field spec CaptureSpec
+---@field done string label: where the program goes on
+---@field size integer bytes of the record without the stack
+---@field from? integer place on the stack: the address of the callchain
+---@field bytes? integer place on the stack: its size
+local Program = {}
+Program.__index = Program
+
+--- Generates code that counts the program as running, and leaves places.time. Goes to `lost` if there is no room.
+function Program:begin()
+  local a, places, rings = self.a, self.places, self.spec.rings
+  a:load(8, RING, FRAME, places.side)
+  enter(a, rings, (self.spec.stack and 2 or 1) * C.CAPTURE_MARGIN)
+  if self.spec.now or not places.time then
+    -- From now on, the reader of an overwritten ring waits, so this is not too old for a dump.
+    places.time = places.time or a:take(8)
+    a:call 'ktime_get_ns'
+    a:store(8, FRAME, places.time, 0)
+  end
+  if not rings.overwrite then return end
+  -- The reader does it the other way round: it pauses the ring, then looks whether a program is running.
+  a:load(8, 1, RING, C.CAPTURE_PAUSED)
+  a:jump('!=', 1, 0, 'lost')
+end
+
+--- Generates code that collects the callchain. Uses all registers but RING and NESTED.
+function Program:collect_stack()
+  local a, rings, stack = self.a, self.spec.rings, self.spec.stack
+  if not stack then return end
+  self.from, self.bytes = a:take(8), a:take(8)
+  rings.chains = rings.chains or chain.new()
+  rings.chains:collect(a, stack.parts, stack.max, 'lost')
+  a:store(8, FRAME, self.from, RECORD)
+  a:store(8, FRAME, self.bytes, 0)
+end
+
+--- Generates RECORD = the size of the record, and of what comes before it. Uses r1.
+function Program:record_size(before)
+  local a = self.a
+  a:alu('mov', RECORD, self.size + before)
+  if not self.bytes then return end
+  a:load(8, 1, FRAME, self.bytes)
+  a:alu_r('add', RECORD, 1)
+end
+
+--- Generates RECORD = the address of a record, after that of a loss if there was one. Uses r0 to r5.
+function Program:reserve()
+  local a, rings = self.a, self.spec.rings
+  a:load(8, 3, RING, C.CAPTURE_LOST)
+  a:load(8, 4, RING, C.CAPTURE_TOLD)
+  a:jump_r('!=', 3, 4, 'report loss')
+  self:record_size(0)
+  reserve_nested(a, rings)
+  a:label 'reserved'
+  a:alu('and', RECORD, rings.size - 1)
+  a:alu_r('add', RECORD, RING)
+end
+
+--- Generates code that copies the callchain to its place. Uses r0 to r5.
+function Program:copy_stack()
+  if not self.bytes then return end
+  local a = self.a
+  a:address(1, RECORD, C.CAPTURE_DATA + CHAIN)
+  a:load(8, 2, FRAME, self.bytes)
+  a:jump('>', 2, chain.MAX_SIZE, self.done) -- never, but the verifier does not know that any more
+  a:load(8, 3, FRAME, self.from)
+  a:call 'probe_read_kernel'
+end
+
+--- Generates code that writes the sample. RECORD is after the callchain then. Uses r0 to r5.
+function Program:write_sample(source)
+  local a, spec, DATA = self.a, self.spec, C.CAPTURE_DATA
+  a:call 'get_current_task_btf'
+  a:alu_r('mov', TASK_AT, 0)
+  local mode = system_calls.parts(spec.event) and USER_MODE or KERNEL_MODE -- perf's handler passes the task's registers
+  a:value(1, SAMPLE_TYPE + bit.lshift(mode + 0ULL, 32) + bit.lshift(self.size + 0ULL, 48))
+  if self.bytes then
+    a:load(8, 2, FRAME, self.bytes)
+    a:alu('lsh', 2, 48)
+    a:alu_r('add', 1, 2)
+  end
+  a:store(8, RECORD, DATA, 1)
+  a:value(1, spec.id)
+  a:store(8, RECORD, DATA + ID, 1)
+  capture.write_head(a, spec.event, self.places, DATA)
+  if self.bytes then
+    a:load(8, 1, FRAME, self.bytes)
+    a:jump('>', 1, chain.MAX_SIZE, self.done)
+    a:alu_r('add', RECORD, 1)
+  end
+  local more = spec.more
+  capture.write_raw(a, source, spec, DATA, more and more.size or 0)
+  if more then more.write(DATA + self.size - more.size) end
+end
+
+--- Generates code that reserves a record after that of a loss, and writes the loss. Uses r0 to r5.
+function Program:report_loss()
+  local a, rings = self.a, self.spec.rings
+  a:label 'report loss'
+  -- A program within another one does not report losses, so that they are reported once and before what follows them.
+  a:jump('!=', NESTED, 0, 'lost')
+  self:record_size(LOST.size)
+  reserve(a, rings)
+  a:load(8, 3, RING, C.CAPTURE_LOST)
+  a:load(8, 4, RING, C.CAPTURE_TOLD)
+  a:store(8, RING, C.CAPTURE_TOLD, 3)
+  a:alu_r('mov', 5, 3)
+  a:alu_r('sub', 5, 4)
+  write_loss(a, self.places, rings.size - 1, self.spec.id)
+  a:go 'reserved'
+end
+
+--- Generates code that counts a loss. Uses r1.
+function Program:lose()
+  local a = self.a
+  a:label 'lost'
+  a:alu('mov', 1, 1)
+  a:atomic_add(8, RING, C.CAPTURE_LOST, 1)
+  a:store(8, RING, C.CAPTURE_NEST, NESTED)
+  a:go(self.done)
+end
+
 --- Generates the body of a program (probe.load()). places.side holds the ring, and places.time the time; without, it
 --- is now. Uses all registers but r6.
 ---@param a Asm
@@ -451,93 +581,16 @@ end
 ---@param places ProbePlaces
 ---@param spec CaptureSpec
 function capture.write(a, source, places, spec)
-  local rings, more, done = spec.rings, spec.more and spec.more.size or 0, spec.done or 'done'
-  local size, mask, DATA = RAW + capture.raw_size(spec.list) + more, rings.size - 1, C.CAPTURE_DATA
-  a:load(8, 7, FRAME, places.side)
-  enter(a, rings, (spec.stack and 2 or 1) * C.CAPTURE_MARGIN)
-  if spec.now or not places.time then
-    -- From now on, the reader of an overwritten ring waits, so this is not too old for a dump.
-    places.time = places.time or a:take(8)
-    a:call 'ktime_get_ns'
-    a:store(8, FRAME, places.time, 0)
-  end
-  if rings.overwrite then
-    -- The reader does it the other way round: it pauses the ring, then looks whether a program is running.
-    a:load(8, 1, 7, C.CAPTURE_PAUSED)
-    a:jump('!=', 1, 0, 'lost')
-  end
-  local from, bytes = spec.stack and a:take(8), spec.stack and a:take(8)
-  if spec.stack then
-    rings.chains = rings.chains or chain.new()
-    rings.chains:collect(a, spec.stack.parts, spec.stack.max, 'lost')
-    a:store(8, FRAME, from, 9)
-    a:store(8, FRAME, bytes, 0)
-  end
-  --- Generates r9 = the size of the record, and of what comes before it. Uses r1.
-  local function record_size(before)
-    a:alu('mov', 9, size + before)
-    if not spec.stack then return end
-    a:load(8, 1, FRAME, bytes)
-    a:alu_r('add', 9, 1)
-  end
-  a:load(8, 3, 7, C.CAPTURE_LOST)
-  a:load(8, 4, 7, C.CAPTURE_TOLD)
-  a:jump_r('!=', 3, 4, 'tell')
-  record_size(0)
-  reserve_nested(a, rings)
-  a:label 'reserved'
-  a:alu('and', 9, mask)
-  a:alu_r('add', 9, 7)
-  if spec.stack then
-    a:alu_r('mov', 1, 9)
-    a:alu('add', 1, DATA + CHAIN)
-    a:load(8, 2, FRAME, bytes)
-    a:jump('>', 2, chain.MAX_SIZE, done) -- never, but the verifier has forgotten it
-    a:load(8, 3, FRAME, from)
-    a:call 'probe_read_kernel'
-  end
-
-  a:call 'get_current_task_btf'
-  a:alu_r('mov', 8, 0)
-  local mode = system_calls.parts(spec.event) and USER_MODE or KERNEL_MODE -- perf's handler passes the task's registers
-  a:value(1, SAMPLE_TYPE + bit.lshift(mode + 0ULL, 32) + bit.lshift(size + 0ULL, 48))
-  if spec.stack then
-    a:load(8, 2, FRAME, bytes)
-    a:alu('lsh', 2, 48)
-    a:alu_r('add', 1, 2)
-  end
-  a:store(8, 9, DATA, 1)
-  a:value(1, spec.id)
-  a:store(8, 9, DATA + ID, 1)
-  capture.write_head(a, spec.event, places, DATA)
-  if spec.stack then -- what follows is after it
-    a:load(8, 1, FRAME, bytes)
-    a:jump('>', 1, chain.MAX_SIZE, done)
-    a:alu_r('add', 9, 1)
-  end
-  capture.write_raw(a, source, spec, DATA, more)
-  if spec.more then spec.more.write(DATA + size - more) end
-
-  publish(a, rings, places, done, spec.is_early)
-
-  -- A program within another one does not tell losses, so that they are told once and before what follows them.
-  a:label 'tell'
-  a:jump('!=', 8, 0, 'lost')
-  record_size(LOST.size)
-  reserve(a, rings)
-  a:load(8, 3, 7, C.CAPTURE_LOST)
-  a:load(8, 4, 7, C.CAPTURE_TOLD)
-  a:store(8, 7, C.CAPTURE_TOLD, 3)
-  a:alu_r('mov', 5, 3)
-  a:alu_r('sub', 5, 4)
-  write_loss(a, places, mask, spec.id)
-  a:go 'reserved'
-
-  a:label 'lost'
-  a:alu('mov', 1, 1)
-  a:atomic_add(8, 7, C.CAPTURE_LOST, 1)
-  a:store(8, 7, C.CAPTURE_NEST, 8)
-  a:go(done)
+  local self = setmetatable({ a = a, places = places, spec = spec, done = spec.done or 'done',
+    size = RAW + capture.raw_size(spec.list) + (spec.more and spec.more.size or 0) }, Program)
+  self:begin()
+  self:collect_stack()
+  self:reserve()
+  self:copy_stack()
+  self:write_sample(source)
+  publish(a, spec.rings, places, self.done, spec.is_early)
+  self:report_loss()
+  self:lose()
 end
 
 return capture

@@ -219,9 +219,7 @@ function CpuTimes:load_settle()
   a:map_value(1, self.control, CONTROL.side)
   a:load(8, 1, 1, 0)
   a:store(8, 9, NOTE.side, 1)
-  a:label 'done'
-  a:alu('mov', 0, 0)
-  a:exit()
+  a:done()
   self._settle = program.load(a, { type = 'raw_tracepoint', name = 'cpu_settle' })
 end
 

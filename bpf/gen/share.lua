@@ -70,9 +70,7 @@ local function count(of, counts, targets, nr_cpus)
   add(OURS)
   a:label 'other'
   add(OTHERS)
-  a:label 'done'
-  a:alu('mov', 0, 0)
-  a:exit()
+  a:done()
   return program.attach(program.load(a, { type = 'tracing', name = 'share',
     tracepoint = types.tracepoint(of.tracepoint) }))
 end

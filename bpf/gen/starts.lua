@@ -76,8 +76,7 @@ end
 
 --- Generates r1 = what marks the place of the key in r7. A key of -1 is never there.
 local function owner(a)
-  a:alu_r('mov', 1, 7)
-  a:alu('add', 1, 1)
+  a:address(1, 7, 1)
 end
 
 --- Generates code that finds the start of the key in r7: r9 is its address, and r1 the word. Jumps if none waits; then
@@ -103,8 +102,7 @@ end
 --- Generates r2 = the address of a copy of the key on the stack.
 local function key_on_stack(a, slot)
   a:store(8, FRAME, slot, 7)
-  a:alu_r('mov', 2, FRAME)
-  a:alu('add', 2, slot)
+  a:address(2, FRAME, slot)
 end
 
 function Starts:find_other(a, none)
@@ -230,8 +228,7 @@ function Starts:claim(a, tag, value, full, done, keep)
   a:store(8, FRAME, room + HASHED.start, 1)
   a:map(1, self.others)
   key_on_stack(a, slot)
-  a:alu_r('mov', 3, FRAME)
-  a:alu('add', 3, room)
+  a:address(3, FRAME, room)
   a:alu('mov', 4, 0)
   a:call 'map_update_elem'
   a:jump('!=', 0, 0, full)

@@ -104,8 +104,7 @@ local function append_list(a, slot)
   a:load(8, 3, FRAME, slot)
   a:jump('==', 3, 0, null)
   for i = 0, MAX_ELEMENTS - 1 do
-    a:alu_r('mov', 1, FRAME)
-    a:alu('add', 1, element)
+    a:address(1, FRAME, element)
     a:alu('mov', 2, 8)
     a:load(8, 3, FRAME, slot)
     a:alu('add', 3, 8 * i)
@@ -177,8 +176,7 @@ end
 
 --- Generates code that reads 8 bytes of the program at an address in r3 to a place on the stack.
 local function read_word(a, slot, bad)
-  a:alu_r('mov', 1, FRAME)
-  a:alu('add', 1, slot)
+  a:address(1, FRAME, slot)
   a:alu('mov', 2, 8)
   a:call 'probe_read_user'
   a:jump('!=', 0, 0, bad)
@@ -387,8 +385,7 @@ local function generate(spec, memory, events)
   a:store(8, FRAME, ids, 0)
   a:store_value(8, FRAME, key, 0)
   a:map(1, memory)
-  a:alu_r('mov', 2, FRAME)
-  a:alu('add', 2, key)
+  a:address(2, FRAME, key)
   a:call 'map_lookup_elem'
   a:jump('==', 0, 0, 'done')
   a:alu_r('mov', RECORD, 0)
@@ -417,9 +414,7 @@ local function generate(spec, memory, events)
   a:alu_r('mov', 4, RECORD)
   a:alu_r('mov', 5, END)
   a:call 'perf_event_output'
-  a:label 'done'
-  a:alu('mov', 0, 0)
-  a:exit()
+  a:done()
   return a
 end
 

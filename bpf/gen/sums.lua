@@ -302,17 +302,9 @@ end
 ---@param is_alone? boolean no other program writes to this cell of the CPU, not even one that interrupts this one
 function Cells:add(a, places, failed, is_alone)
   is_alone = is_alone or false
-  local first = a:new_label()
-  a:load(8, 0, FRAME, places.cpu)
-  a:load(8, 1, FRAME, places.side)
-  a:jump('!=', 1, 2, first)
-  a:alu('add', 0, self.nr_cpus)
-  a:label(first)
-  a:alu('mul', 0, self.n)
-  a:alu_r('add', 0, 4)
-  a:alu('mul', 0, self.size)
-  a:map_value(5, self.map, 0)
-  a:alu_r('add', 5, 0)
+  switch.part(a, places, 5, { map = self.map, cpus = self.nr_cpus, sides = 2, size = self.n * self.size })
+  a:alu('mul', 4, self.size)
+  a:alu_r('add', 5, 4)
   if not (self.buckets or self.octaves) then add(a, AT.count, 'one', is_alone) end
   add_sums(a, self.threshold, failed, is_alone)
   if self.octaves then add_octave(a, is_alone) elseif self.buckets then add_bucket(a, is_alone) end
@@ -402,8 +394,7 @@ function kernel_sums.find_or_make(a, places, maps, key, zero, none, fill)
   local function on_side(map)
     local function look_up()
       a:map(1, map)
-      a:alu_r('mov', 2, FRAME)
-      a:alu('add', 2, key)
+      a:address(2, FRAME, key)
     end
     look_up()
     a:call 'map_lookup_elem'
@@ -411,8 +402,7 @@ function kernel_sums.find_or_make(a, places, maps, key, zero, none, fill)
     for at = 0, map.value_size - 8, 8 do a:store_value(8, FRAME, zero + at, 0) end
     if fill then fill() end
     look_up()
-    a:alu_r('mov', 3, FRAME)
-    a:alu('add', 3, zero)
+    a:address(3, FRAME, zero)
     a:alu('mov', 4, 1) -- BPF_NOEXIST
     a:call 'map_update_elem'
     look_up()

@@ -129,9 +129,7 @@ function system_calls.count_i386()
   a:map_value(1, cells, 0)
   a:alu('mov', 2, 1)
   a:atomic_add(8, 1, 0, 2)
-  a:label 'done'
-  a:alu('mov', 0, 0)
-  a:exit()
+  a:done()
   local link = program.attach(program.load(a, { type = 'tracing', name = 'i386_count',
     tracepoint = types.tracepoint 'sys_enter' }))
   return setmetatable({ cells = cells, link = link }, I386Count)
@@ -193,9 +191,7 @@ local function load_first(of, tracepoint)
   a:jump('>=', 3, NUMBERS, 'done')
   a:map(2, of.array)
   a:call 'tail_call'
-  a:label 'done'
-  a:alu('mov', 0, 0)
-  a:exit()
+  a:done()
   return program.load(a, { type = 'tracing', name = 'calls_' .. program.short(tracepoint),
     tracepoint = types.tracepoint(tracepoint) })
 end

@@ -91,9 +91,7 @@ local function add_program(self, tracepoint, body)
   local a = asm.new()
   a:alu_r('mov', CONTEXT, 1)
   body(a)
-  a:label 'done'
-  a:alu('mov', 0, 0)
-  a:exit()
+  a:done()
   local loaded = program.load(a, { type = 'tracing', name = 'target_' .. program.short(tracepoint),
     tracepoint = types.tracepoint(tracepoint) })
   table.insert(self._programs, loaded)

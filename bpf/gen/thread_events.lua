@@ -60,8 +60,7 @@ local function generate(spec, memory, rings)
   end
   a:store_value(8, FRAME, key, 0)
   a:map(1, memory)
-  a:alu_r('mov', 2, FRAME)
-  a:alu('add', 2, key)
+  a:address(2, FRAME, key)
   a:call 'map_lookup_elem'
   a:jump('==', 0, 0, 'done')
   a:alu_r('mov', 9, 0)
@@ -71,13 +70,10 @@ local function generate(spec, memory, rings)
   a:alu_r('mov', 1, CONTEXT)
   a:map(2, rings)
   a:value(3, CURRENT_CPU)
-  a:alu_r('mov', 4, 9)
-  a:alu('add', 4, base)
+  a:address(4, 9, base)
   a:alu('mov', 5, capture.raw_size(spec.list))
   a:call 'perf_event_output'
-  a:label 'done'
-  a:alu('mov', 0, 0)
-  a:exit()
+  a:done()
   return a
 end
 

@@ -30,7 +30,7 @@ local handler_plans = {}
 local HandlerOffer = { way = 'count' }
 HandlerOffer.__index = HandlerOffer
 
-local AFTER = { interval = true, stop = true } -- called when all has been counted
+local AFTER = { interval = true, draw = true, stop = true } -- called when all has been counted
 
 -- In the kernel -----------------------------------------------------------------------------------
 
@@ -162,30 +162,30 @@ local function states_of(plan)
   return states
 end
 
---- Returns whether a handler is that of a join, for lost events: programs lose none.
-local function is_of_join(plans, handler)
+--- Returns the joins among what handlers change.
+---@return { plan: HandlerPlan, state: table, name: string, lost: function }[] lost: the join's handler for lost events
+local function joins_of(plans)
+  local list = {}
   for _, plan in ipairs(plans) do
-    for state in pairs(plan.states or {}) do
+    for state, name in pairs(plan.states or {}) do
       local how = countable.of(state)
-      if how and how.join and how.join(state).lost == handler then return true end
+      if how and how.join then
+        list[#list + 1] = { plan = plan, state = state, name = name, lost = how.join(state).lost }
+      end
     end
   end
-  return false
+  return list
 end
 
 --- Refuses handlers with joins in which the last handlers may start or finish something, too.
-local function refuse_late(plans, checked, is_closed)
+local function refuse_late(joins, checked, is_closed)
   local function is_use(text, is_code) return is_code and (text == 'start' or text == 'finish') end
-  for name in pairs(AFTER) do
+  for name in pairs(#joins > 0 and AFTER or {}) do -- a search takes milliseconds
     local root = { checked.life[name] }
     local is_user = root[1] and mentions.any(root, is_use, nil, is_closed)
-    for _, plan in ipairs(is_user and plans or {}) do
-      for state, of in pairs(plan.states or {}) do
-        local how = countable.of(state)
-        if how and how.join and mentions.reaches(root, { [state] = true }, is_closed) then
-          plan.states, plan.reason = nil, ("'%s' is also used by the handler %s"):format(of, name)
-          break
-        end
+    for _, one in ipairs(is_user and joins or {}) do
+      if one.plan.states and mentions.reaches(root, { [one.state] = true }, is_closed) then
+        one.plan.states, one.plan.reason = nil, ("'%s' is also used by the handler %s"):format(one.name, name)
       end
     end
   end
@@ -193,9 +193,10 @@ end
 
 --- Refuses handlers whose states other code may look at.
 local function refuse_shared(run, plans, checked)
-  local roots, is_closed = {}, mentions.leads_to(run)
+  local roots, is_closed, joins, of_joins = {}, mentions.leads_to(run), joins_of(plans), {}
+  for _, one in ipairs(joins) do of_joins[one.lost] = true end -- programs lose no events
   for name, handler in pairs(checked.life) do
-    if not AFTER[name] and not (name == 'lost' and is_of_join(plans, handler)) then
+    if not AFTER[name] and not (name == 'lost' and of_joins[handler]) then
       roots[#roots + 1] = { handler, 'the handler ' .. name }
     end
   end
@@ -211,7 +212,7 @@ local function refuse_shared(run, plans, checked)
     end
   end
   for _, root in ipairs(roots) do refuse(root) end
-  refuse_late(plans, checked, is_closed)
+  refuse_late(joins, checked, is_closed)
   local done, again = {}, true
   while again do -- a handler that is refused may be the reason for others
     again = false

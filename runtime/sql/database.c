@@ -270,6 +270,13 @@ const char *query_name(const struct query *q, int column)
 	return name ? name : "";
 }
 
+bool query_origin(const struct query *q, int column, const char **table, const char **name)
+{
+	*table = sqlite3_column_table_name(q->statement, column);
+	*name = sqlite3_column_origin_name(q->statement, column);
+	return *table && *name;
+}
+
 int query_step(struct query *q, struct query_error *err)
 {
 	int status;

@@ -48,6 +48,9 @@ struct value {
 	int32_t type; /* enum value_type */
 };
 
+/* The table and the column whose values a column of the result has. Returns false if it is
+ * computed. */
+bool query_origin(const struct query *q, int column, const char **table, const char **name);
 /* Steps to the next row. Returns 1; 0 after the last one; negative: failure. The query can then be
  * run again. */
 int query_step(struct query *q, struct query_error *err);

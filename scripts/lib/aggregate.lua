@@ -5,6 +5,7 @@
 ---   local waits = aggregate.new('quantiles', { 'comm' })
 ---   waits:add(ns, ev.comm)
 ---   waits:print(out)
+local addresses = require 'bindings.print.addresses'
 local array = require 'lib.array'
 local check = require 'bindings.base.check'
 local countable = require 'bindings.base.countable'
@@ -128,14 +129,15 @@ end
 ---@param kind 'count'|'sum'|'avg'|'min'|'max'|'hist'|'lhist'|'quantiles'|'stats'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
---- session?: Session, low?: number, high?: number, step?: number } name: name of the table in JSON and CSV; value: name
---- of the column of the count or sum; max_keys: default 65536, 4096 with quantiles; stacks: the keys that are
---- `ev._stack`: they are printed as stacks, and those of the same functions are one entry; session: required for
---- stacks; low, high, step: required for lhist: its buckets are those below low, [low, low + step), ..., and from high
+--- session?: Session, addresses?: table<string, boolean>, low?: number, high?: number, step?: number } name: name of
+--- the table in JSON and CSV; value: name of the column of the count or sum; max_keys: default 65536, 4096 with
+--- quantiles; stacks: the keys that are `ev._stack`: they are printed as stacks, and those of the same functions are
+--- one entry; session: required for stacks; addresses: the keys that are printed in hexadecimal; low, high, step:
+--- required for lhist: its buckets are those below low, [low, low + step), ..., and from high
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
-  check.settings(settings, { 'name', 'value', 'max_keys', 'stacks', 'session', 'low', 'high', 'step' },
+  check.settings(settings, { 'name', 'value', 'max_keys', 'stacks', 'session', 'addresses', 'low', 'high', 'step' },
     'aggregate.new')
   local how = KINDS[kind]
   if not how then
@@ -171,6 +173,7 @@ function aggregate.new(kind, keys, settings)
     _value = columns[#keys + 1].name,
     _histogram = settings.value or 'value', -- field of the rows
     _stacks = settings.stacks or {},
+    _addresses = settings.addresses or {},
     _session = settings.session,
     _past = {}, -- histograms of earlier reports, by title, for pictures
   }, Aggregate)
@@ -465,6 +468,7 @@ local function heading(self, entry)
         lines[#lines + 1] = '    ' .. line
       end
     else
+      if self._addresses[name] then part = addresses.text(part) end
       title[#title + 1] = ('%s=%s'):format(name, type(part) == 'string' and part or units.number(part))
     end
   end
@@ -540,7 +544,7 @@ local function add_rows(self, rows, entry, out)
     for i, name in ipairs(self._names) do
       local part = entry.key[i]
       local is_list = self._stacks[name] and part ~= OTHER and out:takes_rows()
-      row[name] = is_list and self._session.stack_lines(part) or part
+      row[name] = is_list and self._session.stack_lines(part) or self._addresses[name] and addresses.text(part) or part
     end
     rows[#rows + 1] = row
     return row
@@ -617,7 +621,9 @@ function Aggregate:print(out, settings)
     local parts = {}
     for i, entry in ipairs(list) do parts[i] = lines(self, entry, rows[i]) end
     return table.concat(parts)
-  end, is_drawn and out.tty and picture(self, list) or nil)
+  end, is_drawn and out.tty and not (out.report_page and out.report_page.draws) and picture(self, list) or nil)
 end
+
+check.members(Aggregate, 'an aggregation')
 
 return aggregate

@@ -238,7 +238,8 @@ function Heatmap:svg()
   local colors, dark = {}, {}
   for i, color in ipairs(PALETTE) do
     colors[i] = ('.c%d { fill: #%s; }'):format(i, color)
-    dark[i] = ('.c%d { fill: #%s; }'):format(i, PALETTE[#PALETTE + 1 - i])
+    -- The two darkest ones are hardly seen there.
+    dark[i] = ('.c%d { fill: #%s; }'):format(i, PALETTE[math.floor((#PALETTE - 2) - (i - 1) * 9 / 11 + 0.5)])
   end
   parts[#parts + 1] = svg.style(('%s%s\n@media (prefers-color-scheme: dark) { %s }\n'):format(svg.file 'heatmap.css',
     table.concat(colors), table.concat(dark)))

@@ -30,7 +30,7 @@ not_loaded() {
 }
 
 for profiler in $("$PROFSCRIPT" --help | awk '/^  [a-z]/ { print $1 }'); do
-	"$PROFSCRIPT" "$profiler" -h >help 2>&1
+	"$PROFSCRIPT" "$profiler" --help=all >help 2>&1
 	grep -q -- '--dry-run' help || continue
 	sed -n '/^examples/,/^$/s/^ *\(profscript .*\)/\1/p' help >commands
 	: >wrong

@@ -30,6 +30,8 @@ def main(subject, profscript, *args):
     if subject == "none":
         text = read_until(fd, "", r"\|@+ *\|.*\|@+ *\|")
         assert not re.search(ENTER, text), "a picture where lines are printed, too"
+    elif subject == "total":
+        text = read_until(fd, "", ENTER + r".*prev_comm +count")
     elif subject == "periods":
         text = read_until(fd, "", ENTER + r".*\[000\] \S+ +\d+ +" + COLOR)
     else:
@@ -39,7 +41,7 @@ def main(subject, profscript, *args):
         text = read_until(fd, "", r"\x1b\[H.*\x1b\[J")  # the next one takes its place
         assert not re.search(ENTER, text), "another screen"
         resize(fd, 6, 60)
-        text = read_until(fd, "", r"\x1b\[H(?:(?!\x1b\[J).)*\x1b\[J") if subject == "periods" else read_until(
+        text = read_until(fd, "", r"\x1b\[H(?:(?!\x1b\[J).)*\x1b\[J") if subject in ("periods", "total") else read_until(
             fd, "", r"\.\.\. \d+ more lines\x1b\[K")
         os.write(fd, b"q")
         read_until(fd, "", LEAVE)

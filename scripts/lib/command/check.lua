@@ -1,9 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- `profscript --check`: reports what this kernel and this user can trace, and how to enable the rest.
 local bit = require 'bit'
+local ffi = require 'ffi'
+local catalog = require 'bindings.select.catalog'
+local libc = require 'bindings.base.libc'
 local perf_events = require 'bindings.view.perf_events'
+local sample_filter = require 'bindings.bpf.sample_filter'
+local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
 
+local C = ffi.C
 local check = {}
 
 --- The system as seen by the checks. `open` is support_open() of runtime/os/support.h: 0 or a negative errno.
@@ -217,6 +223,42 @@ function check.render(lines)
     works = works and one.state ~= 'no'
   end
   return table.concat(parts), works
+end
+
+local LOOK, START = 300, 200 -- ms: how long events are compared, after at most that time
+
+--- Returns this system. What cannot be read counts as missing.
+---@return check.World
+function check.machine()
+  return {
+    read = sys.read,
+    exists = function(path) return sys.stat(path) ~= nil end,
+    tracepoints = function() return catalog.machine():tracepoints() end,
+    open = function(type, config, with)
+      local flags = (with.system and C.SUPPORT_SYSTEM or 0) + (with.clock and C.SUPPORT_CLOCK or 0)
+        + (with.lost and C.SUPPORT_LOST or 0)
+      return C.support_open(type, config, flags)
+    end,
+    error_text = sys.strerror,
+    bpf_missing = sample_filter.missing,
+    has_clang = function() return os.execute 'clang --version >/dev/null 2>&1' == 0 end,
+    unseen = function()
+      local pipe = io.popen(('/proc/%d/exe event-lost -e sched:sched_wakeup,sched:sched_switch --duration %dms '
+        .. '2>&1 >/dev/null'):format(libc.getpid(), LOOK))
+      if not pipe then return {} end
+      C.support_wake_cpus(LOOK + START)
+      local found = {}
+      for said in pipe:lines() do found[#found + 1] = said:match '^event%-lost: (%d+ of %d+ sched:.*)$' end
+      pipe:close()
+      return found
+    end,
+    remove_probes = function()
+      local err = ffi.new 'struct error'
+      local removed = C.probes_remove_stale(nil, err)
+      if removed < 0 then return nil, ffi.string(err.text) end
+      return removed
+    end,
+  }
 end
 
 return check

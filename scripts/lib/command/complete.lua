@@ -1,11 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Completion of command lines: profilers, their options and values, events, attributes and fields. It uses the same
 --- declarations as the parser.
+local catalog = require 'bindings.select.catalog'
 local nearest = require 'bindings.base.nearest'
 local needs = require 'bpf.plan.needs'
 local options = require 'bindings.options.parser'
+local perf_events = require 'bindings.view.perf_events'
+local processes = require 'bindings.select.processes'
 local selector = require 'bindings.select.selector'
 local shell = require 'bindings.base.shell'
+local sys = require 'bindings.base.sys'
 local types = require('bindings.options.types').types
 
 local complete = {}
@@ -352,6 +356,61 @@ function complete.run(line, breaks, world)
     if word:sub(1, cut) == typed:sub(1, cut) then list[#list + 1] = word:sub(cut + 1) end
   end
   return { mode = result.mode, list = list }
+end
+
+--- Returns this machine. What cannot be read is left out.
+---@param found scripts.Scripts
+---@return complete.World
+function complete.machine(found)
+  local events = catalog.machine()
+  local self = { pmus = events:pmus() }
+
+  function self.profilers() return nearest.keys(found:names()) end
+
+  function self.sources()
+    local names = {}
+    for _, entry in ipairs(found:list()) do
+      if entry.summary and not entry.is_tool then
+        names[#names + 1] = entry.name
+        names[#names + 1] = entry.also
+      end
+    end
+    return names
+  end
+
+  function self.load(name) return (found:load(name)) end
+
+  function self.events()
+    local names = {}
+    for i, entry in ipairs((events:entries())) do
+      names[i] = entry.name:match '^[ku]r?e?t?probe:' or entry.name:match '^mem:' or entry.name
+    end
+    return names
+  end
+
+  function self.processes()
+    local names = {}
+    for _, name in ipairs(processes.names()) do
+      if name:find '^[%w_.+-]+$' then names[#names + 1] = name end -- others need quotes
+    end
+    return names
+  end
+
+  function self.terms(pmu)
+    local list = perf_events.term_names(perf_events.open_pmu(pmu, sys))
+    local named = {}
+    for _, name in ipairs(perf_events.named(perf_events.open_pmu(pmu, sys))) do
+      named[name] = true
+    end
+    for i, name in ipairs(list) do
+      list[i] = named[name] and name or name .. '='
+    end
+    return list
+  end
+
+  function self.fields(event) return events:fields(event) end
+
+  return self
 end
 
 return complete

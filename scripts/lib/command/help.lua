@@ -66,13 +66,14 @@ end
 
 ---@param spec opt.Spec
 ---@param name? string the profiler
+---@param is_shown? fun(option: opt.Option): boolean
 ---@return string
-local function option_groups(spec, name)
+local function option_groups(spec, name, is_shown)
   local parts = {}
   for _, group in ipairs(declarations.groups) do
     local rows = {}
     for _, option in ipairs(spec.list) do
-      if option.group == group.name then rows[#rows + 1] = option_row(option) end
+      if option.group == group.name and (not is_shown or is_shown(option)) then rows[#rows + 1] = option_row(option) end
     end
     if #rows > 0 then
       local title = group.name == 'script' and name .. ' options' or group.title
@@ -102,16 +103,17 @@ function help.usage(name, spec)
   return table.concat(usage, ' ')
 end
 
+--- Common options that the short help names.
+local SHORT = { event = true, pids = true, interval = true, exit_n = true, duration = true, input = true, json = true }
+
 --- Returns the help of one profiler.
 ---@param name string
 ---@param profiler table returned by its file
 ---@param spec opt.Spec
+---@param all? boolean with all common options
 ---@return string
-function help.profiler(name, profiler, spec)
+function help.profiler(name, profiler, spec, all)
   local parts = { 'usage: ', help.usage(name, spec), '\n\n', wrap(profiler.summary, 0), '\n' }
-  if profiler.description then
-    parts[#parts + 1] = '\n' .. profiler.description:gsub('%s+$', '') .. '\n'
-  end
   if profiler.examples then
     parts[#parts + 1] = '\nexamples:\n'
     for _, example in ipairs(profiler.examples) do
@@ -124,11 +126,64 @@ function help.profiler(name, profiler, spec)
       parts[#parts + 1] = row('  ' .. positional_name(option), option.help)
     end
   end
-  parts[#parts + 1] = option_groups(spec, name)
+  local own, common = profiler.options or {}, {}
+  parts[#parts + 1] = option_groups(spec, name, function(option)
+    local is_shown = all or own[option.name] ~= nil or option.group == 'script'
+    if not is_shown and SHORT[option.name] then common[#common + 1] = help.option(option):gsub('.*(%-%-)', '%1') end
+    return is_shown
+  end)
+  if profiler.description then parts[#parts + 1] = '\n' .. profiler.description:gsub('%s+$', '') .. '\n' end
+  if not all then
+    local list = #common > 0 and table.concat(common, ', ') .. ' and other' or 'The'
+    parts[#parts + 1] = '\n' .. wrap(("%s common options: 'profscript %s --help=all'."):format(list, name), 0) .. '\n'
+  end
   return table.concat(parts)
 end
 
---- Returns the usage and the list of profilers, for `profscript` without arguments.
+local QUESTIONS = {
+  { 'what happens, and how often',
+    'trace exec repl sql top num-dist stat percpu-stat hrcount hrtimer signal event-lost misc' },
+  { 'how long from one event to another', 'multi-trace syscalls rundelay nested-trace blktrace kvm-exit bpf:kvm_exit' },
+  { 'who uses the CPUs', 'profile oncpu task-state sched-migrate cpu-util irq-off watchdog' },
+  { 'memory', 'page-faults kmemleak kmemprof breakpoint kvmmmu' },
+  { 'hardware', 'hwstat llcstat tlbstat ldlat-loads ldlat-stores split-lock' },
+}
+
+--- Returns what `profscript` without arguments prints: the profilers by question, and how to begin.
+---@param entries { name: string, is_tool?: boolean }[]
+---@return string
+function help.start(entries)
+  local parts, known, others = { [[
+usage: profscript [-v] [-q] NAME [options] [--] [workload...]
+
+to begin with:
+  profscript trace -e sched:sched_process_exec
+      every program that starts
+  profscript exec -e raw_syscalls:sys_enter 'count(syscall(ev.id))' --top 20
+      which system calls are made most
+  profscript rundelay --than 5ms --detail=samecpu
+      who waited for a CPU, and what ran there meanwhile
+
+profilers by question:
+]] }, {}, {}
+  for _, one in ipairs(QUESTIONS) do
+    for name in one[2]:gmatch '%S+' do known[name] = true end
+    parts[#parts + 1] = ('  %s\n      %s\n'):format(one[1], wrap(one[2], 6))
+  end
+  for _, entry in ipairs(entries) do
+    if not known[entry.name] and not entry.is_tool then others[#others + 1] = entry.name end
+  end
+  if #others > 0 then parts[#parts + 1] = ('  others\n      %s\n'):format(wrap(table.concat(others, ' '), 6)) end
+  parts[#parts + 1] = [[
+
+'profscript NAME --help' explains one, 'profscript --help' lists all of them and
+the other commands, 'profscript list' the events of this machine, and
+'profscript --check' what this kernel and this user can trace.
+]]
+  return table.concat(parts)
+end
+
+--- Returns the usage and the list of profilers, for `profscript --help`.
 ---@param entries { name: string, summary?: string, error?: string, is_tool?: boolean }[]
 ---@return string
 function help.overview(entries)

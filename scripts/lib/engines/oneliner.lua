@@ -5,12 +5,14 @@
 ---   local program = oneliner.compile 'hist(ev.bytes, ev._comm)'
 ---   -- program.source: 'hist_1(ev.bytes, ev._comm)'; program.env.hist_1 adds to the aggregation
 ---   program:print(out)
+local addresses = require 'bindings.print.addresses'
 local aggregate = require 'lib.aggregate'
 local bpftrace_words = require 'bindings.options.bpftrace_words'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'
 local number_names = require 'lib.names'
 local tables = require 'lib.table'
+local public_event = require 'bindings.view.public_event'
 local wide_keys = require 'bindings.options.wide_keys'
 
 local oneliner = {}
@@ -107,11 +109,12 @@ local function constant(text)
 end
 
 local function new_aggregation(kind, title, args, session)
-  local names, used, stacks = {}, {}, {}
+  local names, used, stacks, found, fields = {}, {}, {}, {}, {}
   for i = VALUES[kind] + 1, #args do
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
+    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$', found = found }
     names[#names + 1] = name
   end
   return aggregate.new(kind, names, {
@@ -119,7 +122,8 @@ local function new_aggregation(kind, title, args, session)
     low = constant(args[2]), high = constant(args[3]), step = constant(args[4]),
     stacks = stacks,
     session = session,
-  }), next(stacks) ~= nil
+    addresses = found,
+  }), next(stacks) ~= nil, fields
 end
 
 --- Returns the source of a call's arguments with `stack` replaced by ev._stack, without the buckets of a histogram.
@@ -224,6 +228,7 @@ end
 ---@field resolves boolean it looks up addresses
 ---@field stacks? boolean a key is the stack of the event
 ---@field stack_part? 'kernel'|'user' only these frames of it
+---@field package _keys { name: string, field?: string, found: table<string, boolean> }[]
 ---@field package _data? table what it does, if that is one call
 local Program = {}
 Program.__index = Program
@@ -258,6 +263,10 @@ end
 ---@param handler fun(ev: Ev) runs the program
 ---@return fun(ev: Ev) handler
 function Program:count(session, event, handler)
+  local is_address = addresses.of(public_event.one(event, 'exec'))
+  for _, key in ipairs(self._keys) do
+    if key.field and is_address[key.field] then key.found[key.name] = true end
+  end
   local data = self._data
   local value = data and data.value and event.fields[data.value]
   if not data or data.value == '_comm' or value and value.kind == 'string' then return handler end
@@ -292,7 +301,7 @@ function oneliner.compile(source, session, others, known)
   local typed, translated, message = source, bpftrace_words.translate({ source, unpack(others or {}) }, known)
   if not translated then return nil, message end
   source = table.remove(translated, 1)
-  local program = setmetatable({ env = {}, _list = {}, others = translated }, Program)
+  local program = setmetatable({ env = {}, _list = {}, _keys = {}, others = translated }, Program)
   program.resolves = (source .. table.concat(translated)):find '%f[%w_][ku]sym%(' ~= nil
   local parts, copied, at, before = {}, 1, 1, nil
   while at <= #source do
@@ -316,7 +325,8 @@ function oneliner.compile(source, session, others, known)
       if token == 'lhist' and not (constant(args[2]) and constant(args[3]) and constant(args[4])) then
         return nil, 'lhist takes a value, then three numbers: low, high, step'
       end
-      local aggregation, has_stacks = new_aggregation(token, title, args, session)
+      local aggregation, has_stacks, fields = new_aggregation(token, title, args, session)
+      for _, one in ipairs(fields) do program._keys[#program._keys + 1] = one end
       program._list[#program._list + 1] = aggregation
       if has_stacks then program.stacks, program.stack_part = true, stack_part(typed) end
       local name = ('%s_%d'):format(token, #program._list)

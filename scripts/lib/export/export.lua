@@ -48,6 +48,7 @@ local MEMBER_SHIFT = tonumber(C.EVENT_MEMBER_SHIFT)
 ---@field last_name fun(tid: integer): string last name of a thread of this machine
 ---@field is_paired fun(event: Event): boolean whether the events may be parts of pairs
 ---@field clock fun(): ExportClock valid from the first event
+---@field partial? string why the events are not all of a recording, known when the file is completed
 
 ---@class ExportClock
 ---@field base ffi.cdata* int64_t: time of ev.time == 0 on the events' clock, ns
@@ -115,7 +116,8 @@ end
 --- Creates the exporter.
 function Export:open()
   self.file = files.new(self.path, self.run.progress)
-  self.exporter = self.format.new(target_of(self))
+  self.target = target_of(self)
+  self.exporter = self.format.new(self.target)
 end
 
 --- Creates the file, just before the first batch.
@@ -264,7 +266,10 @@ end
 --- Completes the file.
 ---@param time number ns: the end of the run
 function Export:finish(time)
-  local n, out = self.n, self.run.out
+  local n, out, partial = self.n, self.run.out, self.run.partial
+  if partial then
+    self.target.name, self.target.partial = ('%s (partial: %s)'):format(self.run.name, partial), partial
+  end
   if self.exporter.finish then n.left_out = n.left_out + (self.exporter:finish(time) or 0) end
   self.file:close()
   local parts = {}
@@ -276,7 +281,7 @@ function Export:finish(time)
   part(n.losses, ('losses (%d events)'):format(n.lost))
   local hint = #parts == 0 and not self.exporter.event and ': the format holds only stacks, which -g records' or ''
   out:warn(('%s: exported %s to %s (%s)%s'):format(self.run.name, #parts > 0 and table.concat(parts, ', ') or 'nothing',
-    self.path, self.format.name, hint))
+    self.path, self.format.name, partial and hint .. ': partial, ' .. partial or hint))
   if n.left_out > 0 then
     out:warn(('%s: %d events, slices or stacks were left out: there are too many'):format(self.run.name, n.left_out))
   end

@@ -18,24 +18,41 @@ local switches = {}
 ---@field next_pid integer
 ---@field is_sure boolean the switch before it was confirmed
 
+--- The switches of an exporter. Two of its events may be the same tracepoint, with different filters.
+---@class Switches
+local Switches = {}
+Switches.__index = Switches
+
+---@return Switches
+function switches.new() return setmetatable({ _held = {}, _finishers = {} }, Switches) end
+
 --- Returns what takes each sched_switch; nil for other events, and for those of other machines.
----@param by_cpu table<integer, Switch> of all events of the exporter: two of them may be the same tracepoint, with
---- different filters
 ---@param event Event
----@param take fun(switch: Switch, to: number, is_confirmed: boolean) is called with each switch at the next one of its
---- CPU, which is at time `to`
+---@param take fun(switch: Switch, to: number, is_confirmed: boolean, name: fun(switch: Switch): ffi.cdata*, integer)
+--- is called with each switch at the next one of its CPU, at time `to`; name: returns the bytes of the name of the
+--- task that runs, and how many
 ---@return fun(e: ffi.cdata*)? switched takes a struct event *
----@return fun(time: number)? finish passes on the last switches, confirmed if those before were
-function switches.of(by_cpu, event, take)
+function Switches:of(event, take)
   if event.name ~= 'sched:sched_switch' or event.machine or not event.fields.next_comm then return end
-  local payload, size = event.view.payload, event.view.size
-  local function switched(e)
+  local payload, size, by_cpu = event.view.payload, event.view.size, self._held
+  local comm_size = event.fields.next_comm.size
+  local function name(switch)
+    local comm = cast(payload, switch.raw).next_comm
+    return comm, tonumber(libc.strnlen(comm, comm_size))
+  end
+  table.insert(self._finishers, function(time)
+    for cpu, held in pairs(by_cpu) do
+      by_cpu[cpu] = nil
+      take(held, math.max(time, held.time), held.is_sure, name)
+    end
+  end)
+  return function(e)
     if e.raw_size < size or e.cpu < 0 then return end
     local held, p = by_cpu[e.cpu], cast(payload, e.raw)
     if held and held.time == e.time then return end -- the same switch
     local is_sure = held ~= nil and not sched_switch.is_missing(held.next_pid, p.prev_pid)
     if held then
-      take(held, e.time, is_sure)
+      take(held, e.time, is_sure, name)
     else
       held = { cpu = e.cpu, raw = ffi.new('uint8_t[?]', size) }
       by_cpu[e.cpu] = held
@@ -43,24 +60,12 @@ function switches.of(by_cpu, event, take)
     held.time, held.tid, held.next_pid, held.is_sure = e.time, e.tid, p.next_pid, is_sure
     ffi.copy(held.raw, e.raw, size)
   end
-  local function finish(time)
-    for cpu, held in pairs(by_cpu) do
-      by_cpu[cpu] = nil
-      take(held, math.max(time, held.time), held.is_sure)
-    end
-  end
-  return switched, finish
 end
 
---- Returns the name of the task that a switch lets run: its bytes and how many.
----@param event Event
----@return fun(switch: Switch): ffi.cdata*, integer
-function switches.namer(event)
-  local payload, size = event.view.payload, event.fields.next_comm.size
-  return function(switch)
-    local comm = cast(payload, switch.raw).next_comm
-    return comm, tonumber(libc.strnlen(comm, size))
-  end
+--- Passes on the last switches, confirmed if those before were.
+---@param time number
+function Switches:finish(time)
+  for _, finish in ipairs(self._finishers) do finish(time) end
 end
 
 return switches

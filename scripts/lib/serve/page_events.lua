@@ -44,6 +44,7 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@class PageEvents
 ---@field run Run
 ---@field pairs KeptPairs[]
+---@field seen_of? ffi.cdata* double[] by class
 local PageEvents = {}
 PageEvents.__index = PageEvents
 
@@ -76,8 +77,35 @@ function PageEvents:pass()
   self.missing, self.has_rows = {}, n > 0
   for i, why in ipairs(missing) do self.missing[i] = why:format(table.concat(missing[why], ', ')) end
   if n == 0 then return end
-  local rows = self.rows
-  return function(list, count) C.rows_add(rows, list, count) end
+  local size = 0
+  for _, event in ipairs(self.run.events.list) do size = math.max(size, (event.class or 0) + 1) end
+  local rows, seen_of = self.rows, ffi.new('double[?]', size)
+  self.seen_of = seen_of
+  return function(list, count)
+    C.rows_add(rows, list, count)
+    for i = 0, count - 1 do
+      local class = list[i].class
+      if class < size then seen_of[class] = seen_of[class] + 1 end
+    end
+  end
+end
+
+--- Returns how many events came since the last call, as rows by event.
+---@return { event: string, events: integer }[]
+function PageEvents:take_counts()
+  local rows, by_alias = {}, {}
+  for _, event in ipairs(self.seen_of and self.run.events.list or {}) do
+    local n = event.class and self.seen_of[event.class] or 0
+    if n > 0 then
+      local row = by_alias[event.alias]
+      if not row then
+        row = { event = event.alias, events = 0 }
+        rows[#rows + 1], by_alias[event.alias] = row, row
+      end
+      row.events, self.seen_of[event.class] = row.events + n, 0
+    end
+  end
+  return rows
 end
 
 --- Puts a pair among the slowest ones of the current report.

@@ -58,7 +58,10 @@ end
 ---@param rows table[]
 function Serving:table(spec, rows)
   local kinds = self.metrics:table(spec, rows)
-  if self.page then self.page:table(spec, rows, kinds) end
+  if self.page then
+    self.has_tables = self.has_tables or #rows > 0
+    self.page:table(spec, rows, kinds)
+  end
 end
 
 --- Takes an object. One that is printed for an event, not in a report, has only the metrics that the profiler declares,
@@ -275,8 +278,13 @@ function Serving:poll()
   end
 end
 
+-- What the page shows of a profiler without tables.
+local COUNTS = { name = 'events by name', columns = { { name = 'event' }, { name = 'events' } } }
+local COUNT_KINDS = { event = 'label', events = 'counter' }
+
 --- Adds a report to those of the page.
 function Serving:log()
+  if self.events and not self.has_tables then self.page:table(COUNTS, self.events:take_counts(), COUNT_KINDS) end
   local run, stats = self.run, ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
   local sec, ns, is_wall = run.out.clock(run.report_time)

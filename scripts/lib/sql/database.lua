@@ -19,6 +19,7 @@ Database.__index = Database
 ---@field sql string on one line
 ---@field source string as it was written
 ---@field names string[] of the columns
+---@field is_address table<integer, boolean> the columns that are addresses
 local Query = {}
 Query.__index = Query
 
@@ -32,7 +33,7 @@ function databases.open(path, is_file, tables, functions)
   local err = ffi.new 'struct error'
   local db = C.database_open(path, not is_file, tables, functions, err)
   if db == nil then failure.raise('sql: %s', ffi.string(err.text)) end
-  local self = setmetatable({ path = path, _anchors = { tables, functions } }, Database)
+  local self = setmetatable({ path = path, addresses = {}, _anchors = { tables, functions } }, Database)
   self._db = ffi.gc(db, function(one) C.database_close(one, nil) end)
   return self
 end
@@ -136,12 +137,16 @@ function Database:query(sql, from)
     if err.text[0] == 0 and err.denied[0] == 0 then return false, from + length[0] end
     return nil, explain(self, err, sql, from)
   end
-  local names = {}
-  for i = 1, C.query_columns(query) do names[i] = ffi.string(C.query_name(query, i - 1)) end
+  local names, is_address, table_name, column = {}, {}, ffi.new 'const char *[1]', ffi.new 'const char *[1]'
+  for i = 1, C.query_columns(query) do
+    names[i] = ffi.string(C.query_name(query, i - 1))
+    local known = C.query_origin(query, i - 1, table_name, column) and self.addresses[ffi.string(table_name[0])]
+    is_address[i] = known and known[ffi.string(column[0])]
+  end
   local source = sql:sub(from, from + length[0] - 1)
   local text = source:gsub('%s+', ' '):match '^ ?(.-)[ ;]*$'
   return setmetatable({ sql = text, source = source,
-    names = names, _query = ffi.gc(query, C.query_free), _db = self }, Query),
+    names = names, is_address = is_address, _query = ffi.gc(query, C.query_free), _db = self }, Query),
     from + length[0]
 end
 

@@ -3,6 +3,7 @@
 --- themselves, which SQLite reads through virtual tables (runtime/sql/tables.h). Rows are only copied into a database
 --- file, to verify the results, or if those of a recording do not fit into memory: then the queries are answered from a
 --- temporary file.
+local addresses = require 'bindings.print.addresses'
 local ffi = require 'ffi'
 local columns = require 'lib.sql.columns'
 local constants = require 'lib.sql.constants'
@@ -119,6 +120,7 @@ end
 --- Opens a database whose tables have copies of the rows. Its own tables of a former run are replaced.
 local function open_copies(self, path)
   local db = databases.open(path, true, self._tables, self._functions)
+  db.addresses = self._addresses
   db:exec 'BEGIN'
   for _, one in ipairs(self.tables) do
     local list = {}
@@ -126,7 +128,8 @@ local function open_copies(self, path)
     db:exec('DROP TABLE IF EXISTS %s; CREATE TABLE %s (%s)', quoted(one.name), quoted(one.name),
       table.concat(list, ', '))
   end
-  db:exec 'DROP TABLE IF EXISTS event_metadata; DROP TABLE IF EXISTS events_lost'
+  db:exec 'DROP TABLE IF EXISTS event_metadata; DROP TABLE IF EXISTS events_lost; DROP TABLE IF EXISTS partial'
+  db:exec 'CREATE TABLE partial (reason TEXT)'
   add_metadata(self, db)
   db:exec 'COMMIT'
   for i, one in ipairs(self.tables) do
@@ -137,6 +140,7 @@ end
 
 local function open_kept(self)
   local db = databases.open(nil, false, self._tables, self._functions)
+  db.addresses = self._addresses
   for _, one in ipairs(self.tables) do
     db:exec('CREATE VIRTUAL TABLE %s USING events(%d)', quoted(one.name), one.number)
   end
@@ -195,8 +199,8 @@ function event_tables.new(config)
   local rows = ffi.gc(C.rows_new(config.memory + (spills and BATCH_BYTES or 0)), C.rows_free)
   local self = setmetatable({
     _sinks = {}, _gaps = {}, _spills = spills, _flush_at = spills and config.memory or math.huge,
-    tables = {}, _config = config, _run = run, _session = run.session, _rows = rows, _out = run.out, _lost = 0,
-    _dropped = 0, _created = os.time(), _stats = ffi.new 'struct rows_stats',
+    tables = {}, _addresses = {}, _config = config, _run = run, _session = run.session, _rows = rows, _out = run.out,
+    _lost = 0, _dropped = 0, _created = os.time(), _stats = ffi.new 'struct rows_stats',
   }, EventTables)
   local err = ffi.new 'struct error'
   local formats = C.session_formats(run.session, 0, err)
@@ -207,6 +211,7 @@ function event_tables.new(config)
   for i, event in ipairs(events) do
     self.tables[i] = add_table(self, event, taken, has_machines)
     self.tables[i].functions = add_names(self, self.tables[i])
+    self._addresses[self.tables[i].name] = addresses.of(event)
   end
   if config.query and config.query:lower():find 'syscall' then add_syscalls(self) end
   self._kept = open_kept(self)
@@ -417,7 +422,11 @@ function EventTables:finish(at)
   close_all(self._verifying)
   close_all(self._spilled)
   if self._spill then self._spill:close() end
-  if self._copies then self._copies:close() end
+  if self._copies then
+    local partial = self._run.partial
+    if partial then self._copies:exec('INSERT INTO partial VALUES (%s)', literal(partial)) end
+    self._copies:close()
+  end
   self._kept:close()
 end
 

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Results: prints the rows of queries as tables, and compares them with those of another database.
+local addresses = require 'bindings.print.addresses'
 local tables = require 'bindings.base.table'
 local units = require 'bindings.base.units'
 
@@ -37,7 +38,8 @@ local function text_of(value, is_real)
 end
 
 --- Returns a value for JSON and CSV: bytes are in hexadecimal.
-local function data_of(value)
+local function data_of(value, is_address)
+  if is_address then return addresses.text(value) end
   if type(value) ~= 'table' then return value end
   return (value.bytes:gsub('.', function(byte) return ('%02x'):format(byte:byte()) end))
 end
@@ -67,6 +69,7 @@ local function text_printer(out, names, titles)
     local one = { is_left = {} }
     for i, name in ipairs(names) do
       local value = row[i]
+      if query.is_address[i] then value = addresses.text(value) end
       one[name] = text_of(value, type(value) == 'number' and query:is_real(i))
       one.is_left[i] = type(value) == 'string' or type(value) == 'table'
     end
@@ -108,7 +111,7 @@ function results.print(out, query, name, at)
     if is_text then add(row, query) end
     if is_text and not (observed and n <= MAX_OBSERVED) then return end
     local one = {}
-    for i, column in ipairs(names) do one[column] = data_of(row[i]) end
+    for i, column in ipairs(names) do one[column] = data_of(row[i], query.is_address[i]) end
     if not is_text then out:put_table(spec, { one }) end
     if observed and n <= MAX_OBSERVED then observed[n] = one end
   end)

@@ -5,7 +5,10 @@ const page = (function () {
   const views = new Map();        // of tables by name: elements, sorting, the row whose chart is shown
   // mode: last, all or range; range: of the selection { start, from, to }: from and to are the times of its first and
   // last report, start is when the first one began. before: the same, to compare with.
-  const state = { mode: 'last', range: null, before: null, dragging: null, paused: false, filter: '', chosen: false };
+  const state = { mode: 'last', range: null, before: null, dragging: null, paused: false, filter: '', chosen: false,
+    closed: false };
+  const COUNTS = 'events by name'; // of a profiler without tables
+  const hasTables = () => Array.from(views.keys()).some(name => name !== COUNTS);
   const element = tables.element, byId = id => document.getElementById(id);
   let next = 0, nrAsked = 0, about = { command: [] }, late = [], focus = null, follows = false;
   const overview = { overview: true, name: null, columns: [{ name: 'events', title: 'events', kind: 'counter' }],
@@ -60,6 +63,7 @@ const page = (function () {
   function writeAddress() {
     const more = new URLSearchParams();
     if (state.before) more.set('before', state.before.from + '-' + state.before.to);
+    if (charts.zoomed()) more.set('zoom', charts.zoomed().map(time => time.toFixed(6)).join('-'));
     if (state.filter) more.set('q', state.filter);
     views.forEach(view => {
       if (view.focus) more.append('row', view.name + ',' + view.focus);
@@ -72,6 +76,11 @@ const page = (function () {
       state.mode === 'all' ? 'all' : state.range.from + '-' + state.range.to;
     history.replaceState(null, '', '#' + [time, more.toString()].filter(Boolean).join('&'));
   }
+  let written = 0;
+  function later() {
+    window.clearTimeout(written);
+    written = window.setTimeout(writeAddress, 300);
+  }
   function readAddress() {
     const given = location.hash.slice(1), time = given.split('&')[0], more = new URLSearchParams(given);
     const times = text => (text.match(/^([\d.]+)-([\d.]+)$/) || []).slice(1).map(Number);
@@ -83,6 +92,8 @@ const page = (function () {
     state.filter = more.get('q') || '';
     byId('filter').value = state.filter;
     setTheme(more.get('theme'));
+    const part = times(more.get('zoom') || '');
+    charts.zoom(part.length ? part : null);
     state.wanted = new Map();
     ['row', 'sort', 'find'].forEach(name => more.getAll(name).forEach(text => {
       const at = text.indexOf(','), table = text.slice(0, at);
@@ -140,7 +151,7 @@ const page = (function () {
     const { question, title } = questionOf(list, bucket, view);
     // Below the chart that was clicked, which stays where it is.
     if (view) view.hint.after(byId('events'));
-    else byId('tables').before(byId('events'));
+    else byId('tables')[hasTables() ? 'before' : 'after'](byId('events'));
     if (!follows || byId('events').hidden) {
       byId('notes').textContent = 'asking';
       byId('lines').textContent = '';
@@ -183,6 +194,11 @@ const page = (function () {
     byId('events').hidden = true;
   }
 
+  function close() {
+    state.closed = true;
+    hideEvents();
+  }
+
   // --- drawing
 
   const onChart = {
@@ -217,7 +233,7 @@ const page = (function () {
       }
       view.hint.textContent = text;
     },
-    redraw: () => draw(),
+    redraw: () => { later(); draw(); },
   };
   const onTable = {
     sort(view, column) {
@@ -321,9 +337,9 @@ const page = (function () {
   }
   function emptyState() {
     if (!model.reports.length) return 'No report yet: the first one comes at the end of the interval.';
-    if (views.size) return '';
+    if (hasTables()) return '';
     return model.reports[model.reports.length - 1].events ? 'This profiler prints events, no tables: ' +
-      'its newest events are below, how many there were is above.' : 'No event yet, nothing to report.';
+      'the newest ones are at the end of the page.' : 'No event yet, nothing to report.';
   }
   function rangeText(range) {
     if (range === undefined) return 'no report yet';
@@ -357,7 +373,7 @@ const page = (function () {
       byId('totals').textContent = newest.events + ' events' + (newest.lost ? ', ' + newest.lost + ' lost' : '');
       byId('totals').className = newest.lost ? 'lost' : '';
     }
-    if (!views.size && newest && newest.events && (byId('events').hidden || follows)) {
+    if (!hasTables() && newest && newest.events && !state.closed && (byId('events').hidden || follows)) {
       follows = true;
       askEvents(null, null);
     }
@@ -398,14 +414,14 @@ const page = (function () {
     showState('running', false);
     draw();
   }
-  const zoom = factor => { charts.zoomBy(factor); draw(); };
+  const zoom = factor => { charts.zoomBy(factor); later(); draw(); };
   const keys = {
     ArrowLeft: event => step(-1, event.shiftKey), ArrowRight: event => step(1, event.shiftKey),
     a: () => select('all'), l: () => select('last'), c: compare, e: () => askEvents(null, null), t: switchTheme,
     ' ': pause, '/': () => byId('filter').focus(), '+': () => zoom(0.5), '-': () => zoom(2),
     Escape: () => {
-      if (!byId('events').hidden) hideEvents();
-      else if (charts.isZoomed()) charts.zoom(null);
+      if (!byId('events').hidden) close();
+      else if (charts.zoomed()) charts.zoom(null);
       else if (state.before) state.before = null;
       else return select('all');
       writeAddress();
@@ -429,7 +445,7 @@ const page = (function () {
   listen('pause', 'click', pause);
   listen('compare', 'click', compare);
   listen('ask', 'click', () => askEvents(null, null));
-  listen('close', 'click', hideEvents);
+  listen('close', 'click', close);
   listen('copy', 'click', copy);
   listen('theme', 'click', switchTheme);
   listen('filter', 'input', () => { state.filter = byId('filter').value; writeAddress(); draw(); });

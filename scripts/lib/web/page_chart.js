@@ -29,16 +29,20 @@ const charts = (function () {
     const all = model.reports;
     return all.length ? [model.startOf(all[0]), all[all.length - 1].time] : [0, 1];
   };
-  const domain = () => zoomed || whole();
+  // The reports of a part that is in the address come later.
+  function domain() {
+    const [from, to] = whole();
+    const isSeen = zoomed && zoomed[0] < to && zoomed[1] > from;
+    return isSeen ? [Math.max(zoomed[0], from), Math.min(zoomed[1], to)] : [from, to];
+  }
   // Draws a part of the time; null: all.
-  function zoom(from, to) {
-    const limits = whole();
-    zoomed = from === null || from <= limits[0] && to >= limits[1] ? null :
-      [Math.max(from, limits[0]), Math.min(to, limits[1])];
+  function zoom(part) {
+    const [from, to] = whole();
+    zoomed = !part || model.reports.length && part[0] <= from && part[1] >= to ? null : part;
   }
   function zoomBy(factor, at) {
     const [a, b] = domain(), middle = at === undefined ? (a + b) / 2 : at;
-    if ((b - a) * factor > 1e-4 || factor > 1) zoom(middle - (middle - a) * factor, middle + (b - middle) * factor);
+    if ((b - a) * factor > 1e-4 || factor > 1) zoom([middle - (middle - a) * factor, middle + (b - middle) * factor]);
   }
   const left = () => window.innerWidth < 600 ? 56 : 72;
   const xOf = time => scale(model.isWall() ? time * 1000 : time);
@@ -358,5 +362,5 @@ const charts = (function () {
     }, { passive: false });
     list.push(view);
   }
-  return { create, draw, drawMarks, ramp, isHeat, columnOf, zoom, zoomBy, xOf, isZoomed: () => zoomed !== null, list };
+  return { create, draw, drawMarks, ramp, isHeat, columnOf, zoom, zoomBy, xOf, zoomed: () => zoomed, list };
 }());

@@ -167,9 +167,9 @@ result $((n > 0 ? 0 : 1)) 'the recording has switches'
 
 "$PROFSCRIPT" added --input "$DATA/sched.data" --added option >"$TMP/out" 2>&1
 expect_line 'a profiler, a piece of the library, and an option' "^added option $n\$" "$TMP/out"
-"$PROFSCRIPT" added --help >"$TMP/out" 2>&1
+"$PROFSCRIPT" added --help=all >"$TMP/out" 2>&1
 expect_line 'the help has the option' '--added TEXT  *an option that was added' "$TMP/out"
-"$PROFSCRIPT" >"$TMP/out" 2>&1
+"$PROFSCRIPT" --help >"$TMP/out" 2>&1
 expect_line 'the list has the profiler' '^ *added  *Count switches' "$TMP/out"
 "$PROFSCRIPT" greet >"$TMP/out" 2>&1
 expect_line 'a command' '^hello$' "$TMP/out"

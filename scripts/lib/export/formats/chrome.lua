@@ -33,7 +33,7 @@ local function put(b, s) C.bytes_put(b, s, #s) end
 ---@param target ExportTarget
 ---@return Chrome
 function chrome.new(target)
-  local self = setmetatable({ target = target, bytes = target.file.bytes, processes = {}, finishers = {}, by_cpu = {},
+  local self = setmetatable({ target = target, bytes = target.file.bytes, processes = {}, switches = switches.new(),
     nr_flows = 0, nr_lanes = 0 }, Chrome)
   self.threads = threads.new(target, function(thread) self:announce(thread) end)
   self.queues = self:new_queues()
@@ -94,8 +94,8 @@ local function put_place(b, thread, time) put_time(b, thread.place or new_place(
 
 --- Returns what writes who ran on a CPU between two switches.
 function Chrome:running(event)
-  local b, name = self.bytes, nil
-  local switched, finish = switches.of(self.by_cpu, event, function(switch, to, is_confirmed)
+  local b = self.bytes
+  return self.switches:of(event, function(switch, to, is_confirmed, name)
     if switch.next_pid == 0 or not is_confirmed then return end
     local thread, comm, size = self.threads:cpu(switch.cpu, 0), name(switch)
     put(b, ',\n{"ph":"X","cat":"running","name":')
@@ -105,10 +105,6 @@ function Chrome:running(event)
     put_int(b, ',"args":{"tid":', switch.next_pid)
     put(b, '}}')
   end)
-  if not switched then return end
-  name = switches.namer(event)
-  self.finishers[#self.finishers + 1] = finish
-  return switched
 end
 
 --- Returns run queues that write their lengths.
@@ -245,7 +241,7 @@ function Chrome:lost(e)
 end
 
 function Chrome:finish(time)
-  for _, finish in ipairs(self.finishers) do finish(time) end
+  self.switches:finish(time)
   for _, thread in ipairs(self.threads:rename()) do
     self.processes[thread.pid] = thread.pid ~= thread.tid
     self:announce(thread)
@@ -262,6 +258,7 @@ function Chrome:finish(time)
     end
     self:put '\n}'
   end
+  if self.target.partial then self:put(',\n"partial":', text.json(self.target.partial)) end
   self:put '}\n'
 end
 

@@ -41,7 +41,7 @@ Html.__index = Html
 ---@return Html
 function html.new(target)
   local self = setmetatable({ target = target, threads = threads.new(target), tree = stacks.tree(target), node = 0,
-    finishers = {}, by_cpu = {}, lanes = {},
+    switches = switches.new(), lanes = {},
     series = {}, losses = {}, lost_events = 0, runs = items.new 'slices', waits = items.new 'slices',
     pairs = items.new 'slices', events = items.new 'ticks', counts = items.new 'ticks' }, Html)
   self.name, self.names = numbered()
@@ -56,17 +56,13 @@ end
 
 --- Returns what takes the switches: who ran on a CPU from one to the next.
 function Html:running(event)
-  local name, all, runs = nil, self.threads, self.runs
-  local switched, finish = switches.of(self.by_cpu, event, function(switch, to, is_confirmed)
+  local all, runs = self.threads, self.runs
+  return self.switches:of(event, function(switch, to, is_confirmed, name)
     if not is_confirmed or switch.next_pid == 0 then return end
     local thread = all:known(switch.next_pid) or all:named(switch.next_pid, ffi.string(name(switch)))
     if thread.name == threads.UNKNOWN then thread.name = ffi.string(name(switch)) end
     runs:add(switch.time, to, thread.index - 1, all:cpu(switch.cpu, 0).index - 1)
   end)
-  if not switched then return end
-  name = switches.namer(event)
-  self.finishers[#self.finishers + 1] = finish
-  return switched
 end
 
 --- Returns what takes an event with a stack. A sample comes only here, an event of another kind to event() next.
@@ -151,7 +147,7 @@ end
 
 function Html:finish(time)
   local file, clock = self.target.file, self.target.clock()
-  for _, finish in ipairs(self.finishers) do finish(time) end
+  self.switches:finish(time)
   self.queues.finish(time)
   self.threads:rename()
   local left_out = 0

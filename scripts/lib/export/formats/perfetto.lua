@@ -42,7 +42,7 @@ Perfetto.__index = Perfetto
 ---@return Perfetto
 function perfetto.new(target)
   return setmetatable({ target = target, bytes = target.file.bytes, threads = {}, names = {}, processes = {}, cpus = {},
-    hosts = {}, counters = {}, keys = {}, categories = {}, finishers = {}, by_cpu = {}, nr_tracks = 0 }, Perfetto)
+    hosts = {}, counters = {}, keys = {}, categories = {}, switches = switches.new(), nr_tracks = 0 }, Perfetto)
 end
 
 --- Writes a packet of a sequence without a time.
@@ -264,16 +264,14 @@ function Perfetto:ftrace(event)
     C.proto_close(b, bundle)
     C.proto_close(b, outer)
   end
-  local switched, finish = switches.of(self.by_cpu, event, function(switch, _, is_confirmed)
+  return self.switches:of(event, function(switch, _, is_confirmed)
     if not is_confirmed then -- who ran is unknown, which is best shown as idle
       local p = cast(payload, switch.raw)
       p.next_pid = 0
       ffi.fill(p.next_comm, ffi.sizeof(p.next_comm))
     end
     put(switch)
-  end)
-  self.finishers[#self.finishers + 1] = finish
-  return switched or function(e)
+  end) or function(e)
     if e.raw_size >= size then put(e) end
   end
 end
@@ -506,7 +504,7 @@ end
 --- Writes the last names of threads that have changed them, such as by execve().
 function Perfetto:finish(time)
   self:begin()
-  for _, finish in ipairs(self.finishers) do finish(time) end
+  self.switches:finish(time)
   for tid, thread in pairs(self.names) do
     local name = self.target.last_name(tid)
     if name ~= thread.name then self:describe_thread(tid, thread.pid, name) end

@@ -225,7 +225,7 @@ in_handler 'also in a function inside' "ev._event is the event's name, a string:
 	'return function() return ev._event.id end'
 
 # Mistakes in the arguments of the library.
-ends 'a kind of aggregation that there is not' "aggregate.new: there is no kind 'histogram'; it is one of count, hist," \
+ends 'a kind of aggregation that there is not' "aggregate.new: there is no kind 'histogram'; it is one of avg, count, hist," \
 	"require('lib.aggregate').new('histogram', { 'a' })"
 ends 'its keys without a list' "aggregate.new takes a list of the names of keys, .* not a string" \
 	"require('lib.aggregate').new('count', 'a')"

@@ -58,5 +58,15 @@ expect_line 'addresses in formats' '^ffff88812cc73000 0xffff88812cc73000.ffff888
 for reader in 'python3 -c "import json, sys; print(json.load(sys.stdin)[\"ptr\"])"' 'jq -r .ptr'; do
 	command -v "${reader%% *}" >/dev/null || continue
 	"$PROFSCRIPT" trace -e kmem:kmalloc --json -N 1 --input "$DATA/kmem.data" 2>&1 | eval "$reader" >"$TMP/got" 2>&1
-	expect_line "addresses in JSON, read by ${reader%% *}" '^18446612687116251136$' "$TMP/got"
+	expect_line "addresses in JSON, read by ${reader%% *}" '^0xffff88812cc73000$' "$TMP/got"
 done
+"$PROFSCRIPT" trace -e kmem:kmalloc --csv -N 1 --input "$DATA/kmem.data" >"$TMP/got" 2>&1
+expect_line 'addresses in CSV' ',0xffffffff[0-9a-f]{8},0xffff88812cc73000,' "$TMP/got"
+"$PROFSCRIPT" exec -e kmem:kmalloc 'count(ev.ptr, ev.bytes_req)' --json --input "$DATA/kmem.data" >"$TMP/got" 2>&1
+expect_line 'addresses as keys' '"ptr":"0xffff88812cc73000","bytes_req":[0-9]+,' "$TMP/got"
+"$PROFSCRIPT" exec -e kmem:kmalloc 'sum(ev.ptr) quantiles(ev.ptr) hist(ev.ptr) print(ev.ptr - 1)' --input "$DATA/kmem.data" \
+	>"$TMP/got" 2>&1
+check 'addresses end no script' test $? -eq 0
+"$PROFSCRIPT" sql -e kmem:kmalloc --query 'SELECT k.ptr AS p, call_site, bytes_req FROM kmalloc k' --csv \
+	--input "$DATA/kmem.data" >"$TMP/got" 2>&1
+expect_line 'addresses in SQL' ',0xffff88812cc73000,0xffffffff[0-9a-f]{8},[0-9]+$' "$TMP/got"

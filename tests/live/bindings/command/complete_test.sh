@@ -21,7 +21,7 @@ expect_line 'and as sources' '^event-care/$' <(complete_bash 'profscript trace -
 expect_line 'completes options' '^--exit-n$' <(complete_bash 'profscript trace --ex')
 for option in call-graph prio perfeval-pids; do
 	check "stat, which only counts, has no --$option: help, page" bash -c \
-		"! { '$PROFSCRIPT' stat -h; '$PROFSCRIPT' man stat | tr -d '\\\\'; } | grep -q -e '--$option'"
+		"! { '$PROFSCRIPT' stat --help=all; '$PROFSCRIPT' man stat | tr -d '\\\\'; } | grep -q -e '--$option'"
 	check 'nor its completion' test -z "$(complete_bash "profscript stat --$option" | grep -e --)"
 	[ $option = perfeval-pids ] || # is taken, and said to have no effect
 		refused 'nor it' 2 ".*option '--$option' does not apply to this profiler" stat -e cs --$option 1

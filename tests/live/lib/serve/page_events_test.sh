@@ -43,18 +43,28 @@ check 'fifty clients at once: all get an answer' test $answered = 50
 check 'the page' test "$(get "/?token=$token")" = 200
 
 # The same page, which a file may not let ask a server: without that rule, and with the address of the run.
-sed "s|<meta http-equiv=\"Content-Security-Policy\"|<base href=\"${url%%\?*}\"><meta name=\"x\"|
-	s|location\.search|'?token=$token'|" "$TMP/body" >"$TMP/served.html"
-cat >"$TMP/script" <<'END'
+as_file() {
+	sed "s|<meta http-equiv=\"Content-Security-Policy\"|<base href=\"${url%%\?*}\"><meta name=\"x\"|
+		s|location\.search|'?token=$token'|" "$TMP/body" >"$TMP/served.html"
+	cat >>"$TMP/served.html" <<'END'
+<script>
 // Timers of this browser do not wait, but the run needs some time to answer.
-var timer = window.setTimeout;
-window.setTimeout = function (call, ms) {
-  for (var i = 0, sum = 0; i < 1e7; i++) sum += i % 7;
-  return timer(call, ms);
-};
+function slow_timers() {
+  var timer = window.setTimeout;
+  window.setTimeout = function (call, ms) {
+    for (var i = 0, sum = 0; i < 1e7; i++) sum += i % 7;
+    return timer(call, ms);
+  };
+}
 async function until(condition) {
   while (!condition()) await new Promise(function (done) { window.setTimeout(done, 100); });
 }
+</script>
+END
+}
+as_file
+cat >"$TMP/script" <<'END'
+slow_timers();
 function answered() { return text('notes') !== 'asking'; }
 async function user() {
   await until(function () { return model.reports.length > 3; });
@@ -114,6 +124,31 @@ result $? 'to its end' "$TMP/lines"
 kill -INT $tracer
 wait $tracer
 result $? 'it ends with Ctrl-C' "$TMP/err"
+
+# A profiler without tables: its rate, and its newest events without a question.
+serve trace -q -i 1 -o /dev/null --input "$DATA/sched.data" -e sched:sched_switch
+wait_for 60 grep -q 'stays until Ctrl-C' "$TMP/err"
+token=${url##*=}
+check 'the page of trace' test "$(get "/?token=$token")" = 200
+as_file
+cat >"$TMP/script" <<'END'
+slow_timers();
+async function user() {
+  await until(function () { return /^the last|^$/.test(text('notes')) && text('lines'); });
+  check('its newest events', text('lines').indexOf('sched:sched_switch: ') > 0, text('lines'));
+  check('and why there is no table', /no tables/.test(text('empty')), text('empty'));
+  check('its events by name', document.querySelector('td[data-name="event"]').textContent === 'sched:sched_switch' ||
+    document.querySelector('td[data-name="event"]').textContent === 'sched_switch', document.body.textContent.slice(-500));
+  check('their rate', page.overview.series.points.length === model.reports.length && model.reports.length > 3, '');
+  press('a');
+  await until(function () { return /^the last 200 of 211$/.test(text('notes')); });
+  check('those of everything', text('lines').split('\n').length === 201, text('lines'));
+}
+user().catch(function (error) { check('no exception', false, error.stack); }).then(print_results);
+END
+browser_ms=60000 in_browser trace "$TMP/served.html" --disable-web-security --allow-file-access-from-files <"$TMP/script"
+kill -INT $tracer
+wait $tracer
 
 # Live, the kernel pairs the events: there are none to show, which is said.
 answer() { wait_for 60 is_answered "n%3D$1" && grep -q "$2" "$TMP/body"; }

@@ -122,9 +122,16 @@ press('a');
 check('everything', Number(shown('calls')[0]) === callsOf(reports), shown('calls'));
 var wide = charts.xOf(reports[b].time) - charts.xOf(reports[a].time);
 press('+');
-check('zooms', charts.isZoomed() && charts.xOf(reports[b].time) - charts.xOf(reports[a].time) > 1.9 * wide, wide);
+check('zooms', charts.zoomed() && charts.xOf(reports[b].time) - charts.xOf(reports[a].time) > 1.9 * wide, wide);
 press('Escape');
-check('and back to all', !charts.isZoomed(), '');
+check('and back to all', !charts.zoomed(), '');
+location.hash = '#all&zoom=' + reports[a].time + '-' + reports[b].time + '&q=wakeup&sort=latency,calls';
+await released();
+check('the address restores it', charts.zoomed() && charts.zoomed()[0] === reports[a].time && state.filter === 'wakeup',
+  JSON.stringify(charts.zoomed()));
+location.hash = '#all';
+await released();
+check('and nothing of it', !charts.zoomed() && state.filter === '', location.hash);
 document.querySelector('th[data-name="calls"]').click();
 check('a heading sorts, and draws its column', view.sort === 'calls' && view.plain && view.charted === 'calls', '');
 check('with its unit', /\/s$/.test(view.box.querySelector('.y .tick:last-of-type').textContent), view.box.textContent);

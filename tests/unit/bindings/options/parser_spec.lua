@@ -124,9 +124,10 @@ local accepted = {
   { 'trace -gN5', { call_graph = true, exit_n = 5 } },
   { 'trace -v --verbose -q', { verbose = 2, quiet = true } },
   { 'trace', { verbose = 0, quiet = false, order = true, format = 'text', event = {}, self = false } },
-  { 'trace -h', { help = true } },
+  { 'trace -h', { help = 'own' } },
+  { 'trace --help=all', { help = 'all' } },
   { 'trace -V', { version = true } },
-  { 'kmemleak --help', { help = true } },
+  { 'kmemleak --help', { help = 'own' } },
   -- Numbers.
   { 'trace -N 0x10', { exit_n = 16 } },
   { 'trace --exit-N 3', { exit_n = 3 } },

@@ -8,12 +8,9 @@ local capture = require 'bpf.gen.capture'
 local expr = require 'bindings.expr.compile'
 local hist = require 'bindings.base.hist'
 local kernel_pairs = require 'bpf.gen.pairs'
-local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
 local outliers = require 'bpf.gen.sent_pairs'
-local program = require 'bpf.gen.program'
 local run_bpf = require 'tests.unit.bpf.gen.run_bpf'
-local source = require 'bpf.gen.source'
 local targets = require 'bpf.gen.targets'
 
 local C = ffi.C
@@ -44,30 +41,11 @@ end
 
 local CPUS, TASKS = 3, 12
 
+local on = run_bpf.on(record_type, CPUS)
+local run = on.run
+
 --- Returns the program of a rule. is_alone: it writes without locks.
-local function load(pairs_, rule, is_alone)
-  local a = asm.new()
-  local places = { cpu = a:take(8), side = a:take(8) }
-  a:alu_r('mov', asm.CONTEXT, 1)
-  a:load(8, 0, asm.CONTEXT, at 'cpu')
-  a:jump('>=', 0, CPUS, 'done')
-  a:store(8, asm.FRAME, places.cpu, 0)
-  a:load(8, 0, asm.CONTEXT, at 'side')
-  a:store(8, asm.FRAME, places.side, 0)
-  pairs_:body(rule, true, is_alone)(a, source.record(), places)
-  a:label 'done'
-  a:alu('mov', 0, 0)
-  a:exit()
-  return program.load(a, { type = 'syscall', name = 'test' })
-end
-
-local opts = ffi.new 'struct bpf_test_run_opts'
-opts.sz, opts.ctx_size_in = ffi.sizeof(opts), ffi.sizeof(record_type)
-
-local function run(loaded, record)
-  opts.ctx_in = record
-  assert(assert(libbpf.open()).bpf_prog_test_run_opts(loaded.fd, opts) == 0)
-end
+local function load(pairs_, rule, is_alone) return on.load(pairs_:body(rule, true, is_alone)) end
 
 --- Keys of which many have the same place: multiples of the inverse of the hash's multiplier differ only in bits that
 --- the place does not have.

@@ -107,4 +107,37 @@ function run_bpf.run(loaded, record)
   return loaded.type == 'u64' and ffi.cast('uint64_t', value) or value
 end
 
+--- Runs bodies of programs on synthetic events.
+---@param ctype ffi.ctype* of these: with the members cpu and side
+---@param cpus integer
+---@return { field: fun(name: string, size?: integer, is_unsigned?: boolean): Field, load: fun(body: fun(a: Asm,
+--- source: Source, places: ProbePlaces)): Descriptor, run: fun(loaded: Descriptor, record: ffi.cdata*) }
+function run_bpf.on(ctype, cpus)
+  local settings = ffi.new 'struct bpf_test_run_opts'
+  settings.sz, settings.ctx_size_in = ffi.sizeof(settings), ffi.sizeof(ctype)
+  local self = {}
+  function self.field(name, size, is_unsigned)
+    return { name = name, offset = ffi.offsetof(ctype, name), size = size or 8, elem_size = size or 8, count = 1,
+      flags = is_unsigned and 0 or ffi.C.FIELD_SIGNED, type = 'int' }
+  end
+  function self.load(body)
+    local a = asm.new()
+    local places = { cpu = a:take(8), side = a:take(8) }
+    a:alu_r('mov', asm.CONTEXT, 1)
+    a:load(8, 0, asm.CONTEXT, ffi.offsetof(ctype, 'cpu'))
+    a:jump('>=', 0, cpus, 'done')
+    a:store(8, asm.FRAME, places.cpu, 0)
+    a:load(8, 0, asm.CONTEXT, ffi.offsetof(ctype, 'side'))
+    a:store(8, asm.FRAME, places.side, 0)
+    body(a, source.record(), places)
+    a:done()
+    return program.load(a, { type = 'syscall', name = 'test' })
+  end
+  function self.run(loaded, record)
+    settings.ctx_in = record
+    assert(assert(libbpf.open()).bpf_prog_test_run_opts(loaded.fd, settings) == 0)
+  end
+  return self
+end
+
 return run_bpf

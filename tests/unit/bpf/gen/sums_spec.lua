@@ -5,8 +5,6 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local hist = require 'bindings.base.hist'
 local kernel_sums = require 'bpf.gen.sums'
-local libbpf = require 'bindings.bpf.libbpf'
-local program = require 'bpf.gen.program'
 local run_bpf = require 'tests.unit.bpf.gen.run_bpf'
 
 local C = ffi.C
@@ -16,34 +14,23 @@ local record_type = ffi.typeof 'struct sums_record'
 local function at(name) return ffi.offsetof(record_type, name) end
 
 local CPUS, KINDS, THRESHOLD = 2, 4, 1000
+local on = run_bpf.on(record_type, CPUS)
+local run = on.run
 
 --- Loads a program that adds a record's time.
 ---@param add fun(a: Asm, places: table, key: integer, failed: integer) the time is in r3, and the kind in r4
 local function load(add)
-  local a = asm.new()
-  local places, key, failed = { cpu = a:take(8), side = a:take(8) }, a:take(24), a:take(8)
-  a:alu_r('mov', asm.CONTEXT, 1)
-  for name, place in pairs { cpu = places.cpu, side = places.side, number = key, kind = key + 8, failed = failed } do
-    a:load(8, 0, asm.CONTEXT, at(name))
-    if name == 'cpu' then a:jump('>=', 0, CPUS, 'done') end
-    a:store(8, asm.FRAME, place, 0)
-  end
-  a:load(8, 4, asm.CONTEXT, at 'kind')
-  a:jump('>=', 4, KINDS, 'done')
-  a:load(8, 3, asm.CONTEXT, at 'ns')
-  add(a, places, key, failed)
-  a:label 'done'
-  a:alu('mov', 0, 0)
-  a:exit()
-  return program.load(a, { type = 'syscall', name = 'test' })
-end
-
-local opts = ffi.new 'struct bpf_test_run_opts'
-opts.sz, opts.ctx_size_in = ffi.sizeof(opts), ffi.sizeof(record_type)
-
-local function run(loaded, record)
-  opts.ctx_in = record
-  assert(assert(libbpf.open()).bpf_prog_test_run_opts(loaded.fd, opts) == 0)
+  return on.load(function(a, _, places)
+    local key, failed = a:take(24), a:take(8)
+    for name, place in pairs { number = key, kind = key + 8, failed = failed } do
+      a:load(8, 0, asm.CONTEXT, at(name))
+      a:store(8, asm.FRAME, place, 0)
+    end
+    a:load(8, 4, asm.CONTEXT, at 'kind')
+    a:jump('>=', 4, KINDS, 'done')
+    a:load(8, 3, asm.CONTEXT, at 'ns')
+    add(a, places, key, failed)
+  end)
 end
 
 local function random_ns(random)

@@ -8,7 +8,7 @@ general options:
   -v, --verbose             be more verbose; -vv also prints each event
   -q, --quiet               print results only
   -V, --version             print the version
-  -h, --help                print this help
+  -h, --help[=all]          print this help; all: with all common options
 ]]
 
 describe('help of a profiler', function()
@@ -43,10 +43,6 @@ usage: profscript wakeups [options] EXPRESSION [FILE...]
 
 Count wakeups per task
 
-A wakeup is counted where it is made.
-
-Not where it lands.
-
 examples:
   profscript wakeups -i 1s
       each second
@@ -70,7 +66,12 @@ wakeups options:
                             default 1.5ms)
       --top N               rows to print (default 20)
       --[no-]user-frames    user stacks
-]] .. general, help.profiler('wakeups', profiler, assert(options.declare(profiler))))
+]] .. general .. [[
+
+A wakeup is counted where it is made.
+
+Not where it lands.
+]], help.profiler('wakeups', profiler, assert(options.declare(profiler)), true))
   end)
 
   it('has the groups of common options, with the defaults of the profiler', function()
@@ -207,7 +208,22 @@ ring buffer options:
                             always in time order
       --order-mem SIZE      accepted for perf-prof command lines; ordering
                             copies nothing
-]=] .. general, help.profiler('x', profiler, assert(options.declare(profiler))))
+]=] .. general, help.profiler('x', profiler, assert(options.declare(profiler)), true))
+    assert.equal([=[
+usage: profscript x [options] [--] [workload...]
+
+S
+
+run and output options:
+  -i, --interval MS         print a report at this interval (ms, default 1s)
+
+ring buffer options:
+  -m, --mmap-pages N        size of each ring buffer in pages, a power of two
+                            (default 64)
+
+--event EVENT, --pids LIST, --exit-n N, --duration T, --input FILE, --json and
+other common options: 'profscript x --help=all'.
+]=], help.profiler('x', profiler, assert(options.declare(profiler))))
   end)
 
   it('keeps to 80 columns', function()
@@ -243,6 +259,17 @@ profscript options:
 'profscript NAME -h' explains one profiler and its options,
 'profscript NAME -e EVENT help' the fields and attributes of an event.
 ]], text)
+  end)
+
+  it('alone names them by question, and how to begin', function()
+    local text = help.start {
+      { name = 'multi-trace', summary = 'Latency between two events' }, { name = 'mine', summary = 'M' },
+      { name = 'list', summary = 'List the events', is_tool = true },
+    }
+    assert.truthy(text:find('\n  how long from one event to another\n      multi-trace syscalls', 1, true))
+    assert.truthy(text:find('\n  others\n      mine\n', 1, true))
+    assert.is_true(select(2, text:gsub('\n', '')) <= 40)
+    for line in text:gmatch '[^\n]+' do assert.is_true(#line <= 80, line) end
   end)
 
   it('says when there is none', function()

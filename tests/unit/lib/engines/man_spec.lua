@@ -56,8 +56,8 @@ print results only
 .B \-V, \-\-version
 print the version
 .TP
-.B \-h, \-\-help
-print this help
+.B \-h, \-\-help[=all]
+print this help; all: with all common options
 .SH EXAMPLES
 .PP
 the long ones:

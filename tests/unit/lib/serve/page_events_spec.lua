@@ -131,6 +131,13 @@ describe('the events behind the page', function()
     assert(answer:find('"gone":1000', 1, true), answer)
   end)
 
+  it('how many events came', function()
+    local events, _, add = new { event 'a', event('b', { class = A + 1 }) }
+    add(1, 2, 3)
+    assert.same(events:take_counts(), { { event = 'a', events = 3 } })
+    assert.same(events:take_counts(), {})
+  end)
+
   it('events by words of their lines', function()
     local events, _, add = new { event 'a' }
     add(1, 2, 11, 21)

@@ -13,6 +13,7 @@
 #include "decode/decoder.h"
 #include "error.h"
 #include "live/evlist.h"
+#include "stacks/unwind.h"
 #include "stacks/stacks.h"
 
 enum { MANY = 8 };
@@ -226,7 +227,8 @@ static void what_samples_hold(void **state)
 	p = plan(&dump, 1, &target);
 	attr = &p->evsels[0].attr;
 	assert_true(attr->sample_type & PERF_SAMPLE_STACK_USER);
-	assert_true(attr->exclude_callchain_user && !attr->exclude_callchain_kernel);
+	assert_true(attr->sample_regs_user == unwind_registers());
+	assert_false(attr->exclude_callchain_user || attr->exclude_callchain_kernel);
 	assert_true(attr->write_backward && !p->evsels[1].attr.write_backward);
 	evlist_free(p);
 

@@ -168,6 +168,18 @@ static void memory_read_counts(struct source *src, struct counts *out)
 		.nr_rows = 1, .nr_events = 1, .ids = &m->count_id, .values = &m->count};
 }
 
+/* The kernel has counted two events more than there are records. */
+static bool memory_account(struct source *src, uint16_t class, struct source_account *out)
+{
+	struct memory *m = (struct memory *)src;
+
+	out->fired = m->n + 2;
+	out->lost = 1;
+	out->counters = RINGS;
+	out->is_exact = true;
+	return class == CLASS;
+}
+
 static int memory_next_cpu(struct source *src)
 {
 	struct memory *m = (struct memory *)src;
@@ -231,6 +243,7 @@ static const struct source_ops memory_ops = {
 	.now = memory_now,
 	.hold = memory_hold,
 	.read_counts = memory_read_counts,
+	.account = memory_account,
 	.next_cpu = memory_next_cpu,
 	.decode = memory_decode,
 	.decode_run = memory_decode_run,
@@ -394,6 +407,44 @@ static void test_events(void **state)
 	assert_true(stats.to == 7.0 * MS);
 	session_read_clock(s, &clock);
 	assert_true(clock.base == START && isnan(clock.wall_sec));
+	session_free(s);
+	assert_true(freed);
+}
+
+/* A run that ends early: its samples are delivered, dropped or left in the rings. */
+static void test_account(void **state)
+{
+	bool freed;
+	struct memory *m = memory_new(&freed);
+	struct session_account account;
+	struct batch batch = {0};
+	struct session *s;
+	struct error err;
+
+	(void)state;
+	add_sample(m, START - 1, 0, 99);
+	for (int i = 1; i <= 5; i++)
+		add_sample(m, START + i * MS, i % RINGS, i);
+	add_own(m, START + 6 * MS, 0, 6);
+	m->clock = START + 2 * MS;
+	s = start(m);
+	for (int n = 0; n < 2; n += batch.n)
+		assert_int_equal(session_next(s, &batch, &err), 0);
+	assert_false(session_count_rest(s)); /* events happen */
+	m->clock = START + 10 * MS;
+	session_stop(s);
+	assert_true(session_count_rest(s));
+	session_read_account(s, CLASS, &account);
+	assert_int_equal(account.read, 2);
+	assert_int_equal(account.early, 1);
+	assert_int_equal(account.rest, 3);
+	assert_true(account.has_kernel && account.is_exact);
+	assert_int_equal(account.fired, 9);
+	assert_int_equal(account.lost, 1);
+	assert_int_equal(account.counters, RINGS);
+	session_read_account(s, OWN_CLASS, &account);
+	assert_false(account.has_kernel);
+	assert_int_equal(account.read, 0);
 	session_free(s);
 	assert_true(freed);
 }
@@ -604,13 +655,10 @@ static void test_machine_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_thread_rings),
-		cmocka_unit_test(test_intervals),
-		cmocka_unit_test(test_recorded),
-		cmocka_unit_test(test_counts_cpus_notices),
-		cmocka_unit_test(test_wake_after),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_events),		cmocka_unit_test(test_account),
+		cmocka_unit_test(test_thread_rings),	cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_recorded),	cmocka_unit_test(test_counts_cpus_notices),
+		cmocka_unit_test(test_wake_after),	cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_machine_refused),
 	};
 

@@ -1,0 +1,55 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Addresses: fields that are pointers, or that the kernel prints as such (%p), and their text. As numbers they would
+--- be rounded by most readers of JSON, and nobody recognizes them.
+local bit = require 'bit'
+local ffi = require 'ffi'
+local has = require('bindings.view.views').has
+
+local C = ffi.C
+local addresses = {}
+
+--- Adds the fields that a print format prints as pointers.
+local function add_printed(format, found)
+  local text, arguments = format:match '^"(.-)",(.*)$'
+  if not text then return end
+  local list, depth, start = {}, 0, 1
+  for at, sign in (arguments .. ','):gmatch '()([(),])' do
+    depth = depth + (sign == '(' and 1 or sign == ')' and -1 or 0)
+    if sign == ',' and depth == 0 then
+      list[#list + 1] = arguments:sub(start, at - 1)
+      start = at + 1
+    end
+  end
+  local n = 0
+  for kind in text:gsub('%%%%', ''):gmatch '%%[-+ 0#]*[%d*]*%.?[%d*]*[hlLqzZtj]*(%a)' do
+    n = n + 1
+    local name = kind == 'p' and list[n] and list[n]:match '^%s*%(?[%w_ *()]-REC%->([%w_]+)%)?%s*$'
+    if name then found[name] = true end
+  end
+end
+
+--- Returns the names of the fields of an event that are addresses.
+---@param event Event
+---@return table<string, boolean>
+function addresses.of(event)
+  local printed, found = {}, {}
+  local format = event.print_fmt or event.tracepoint and ffi.string(C.tracepoint_print_fmt(event.tracepoint))
+  if format then add_printed(format, printed) end
+  for name, field in pairs(event.fields) do
+    local is_number = field.size == 8 and not has(field, 'ARRAY') and not has(field, 'DYNAMIC')
+    if is_number and (printed[name] or has(field, 'POINTER')) then found[name] = true end
+  end
+  return found
+end
+
+--- Returns the text of an address; other values than integers as they are.
+---@param value any
+---@return any
+function addresses.text(value)
+  local number = type(value) ~= 'string' and tonumber(value)
+  if not number then return value end
+  if type(value) == 'number' and value >= 0 then return ('0x%x'):format(value) end
+  return '0x' .. bit.tohex(ffi.cast('uint64_t', ffi.cast('int64_t', value))):gsub('^0+(.)', '%1')
+end
+
+return addresses

@@ -1,0 +1,29 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Marks the results of a recording that was not read to its end, because a signal has ended the run. A live run that
+--- is interrupted is complete: it is of the events until then.
+local ffi = require 'ffi'
+
+local C = ffi.C
+local partial = {}
+
+--- Says before the last report that it is partial, and sets run.partial.
+---@param run Run
+---@param interrupted? boolean
+function partial.mark(run, interrupted)
+  if not interrupted or not run.is_recorded then return end
+  local stats = ffi.new 'struct session_stats'
+  C.session_read_stats(run.session, stats)
+  local read, size = tonumber(stats.read), tonumber(stats.size)
+  if size > 0 and read >= size then return end
+  local share = size > 0 and ('at %.0f %% of the recording'):format(math.floor(100 * read / size))
+    or 'before the end of the recording'
+  run:cut('interrupted ' .. share)
+  run.out:warn(('%s: partial: %s, so all results are of its events up to %s %s'):format(run.name, run.partial,
+    tostring(run.axis.value(stats.end_time)), run.axis.unit))
+  if run.out.format ~= 'text' then
+    run.out:record('partial', { reason = run.partial, bytes = read, size = size > 0 and size or nil },
+      { 'reason', 'bytes', 'size' })
+  end
+end
+
+return partial
