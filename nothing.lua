@@ -1,1 +1,0 @@
-return { summary = 'S', start = function() local t = {} return end }

@@ -1,1 +1,0 @@
-return { summary = 'S', start = function(opt, out) session.stop() return {} end }
