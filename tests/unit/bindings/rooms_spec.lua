@@ -85,6 +85,16 @@ describe('folders', function()
     end
   end)
 
+  it('of profilers and examples do not ask where they run', function()
+    local pattern = '(opt|session)\\.(input|is_source|per_thread|named_threads|recorded|inherits|is_in_kernel)\\b'
+      .. '|:(is_)?in_kernel\\('
+    grep(pattern, 'scripts/lib') -- finds what it looks for
+    local pipe = assert(io.popen(("grep -rnE '%s' scripts/profilers examples"):format(pattern)))
+    local found = pipe:read '*a'
+    pipe:close()
+    assert.equal('', found)
+  end)
+
   it('hold at most 30 files', function()
     local n = {}
     local pipe = assert(io.popen "find bindings bpf docs examples native runtime scripts -type f -name '[^.]*'")
