@@ -478,10 +478,8 @@ function Rows:add(a, places, key, failed, write_name)
   if self.kinds then
     a:load(8, 4, FRAME, key + 8 * (self.parts - 1))
     a:jump('>=', 4, self.kinds, added)
-    a:alu('add', 4, self.small)
-  else
-    a:alu('mov', 4, self.small)
   end
+  a:alu(self.kinds and 'add' or 'mov', 4, self.small) -- the place of those that have no row
   self.cells:add(a, places, failed)
   a:label(added)
   a:give(ns, 8)
