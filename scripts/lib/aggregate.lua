@@ -125,6 +125,18 @@ local function value_columns(kind, value)
   }
 end
 
+local function all_columns(kind, keys, settings)
+  local columns = {}
+  for i, name in ipairs(keys) do
+    columns[i] = { name = name, metric = (settings.stacks or {})[name] and 'none' or 'label' }
+  end
+  for _, column in ipairs(value_columns(kind, settings.value)) do
+    column.align = 'right'
+    columns[#columns + 1] = column
+  end
+  return columns
+end
+
 --- Creates an aggregation. Keys beyond `max_keys` share one entry, '(other)'.
 ---@param kind 'count'|'sum'|'avg'|'min'|'max'|'hist'|'lhist'|'quantiles'|'stats'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
@@ -148,14 +160,7 @@ function aggregate.new(kind, keys, settings)
     error(("aggregate.new takes a list of the names of keys, such as { 'pid' }, not a %s"):format(type(keys)), 2)
   end
   if #keys > MAX_PARTS then error(('an aggregation has at most %d keys'):format(MAX_PARTS), 2) end
-  local columns = {}
-  for i, name in ipairs(keys) do
-    columns[i] = { name = name, metric = (settings.stacks or {})[name] and 'none' or 'label' }
-  end
-  for _, column in ipairs(value_columns(kind, settings.value)) do
-    column.align = 'right'
-    columns[#columns + 1] = column
-  end
+  local columns = all_columns(kind, keys, settings)
   local max_keys = settings.max_keys or how.max_keys
   local values = how.hists and hist.set(max_keys + 1) or array.new((max_keys + 1) * (how.width or 1))
   local low, high, step = settings.low, settings.high, settings.step
