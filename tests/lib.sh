@@ -204,8 +204,10 @@ needs_tracepoint() {
 		perf stat -a -e "$event" true >/dev/null 2>&1 || skip_all "perf_event_open refuses $event"
 	done
 	[ ${#pulse[@]} -gt 0 ] && return
+	mkfifo "$TMP/.pulse"
 	for event in $(seq 0 $(($(nproc) - 1))); do
-		taskset -c "$event" bash -c 'while sleep 0.05; do :; done' >/dev/null 2>&1 &
+		# Without a process for each: in guests these would be most of the load.
+		taskset -c "$event" bash -c 'while :; do read -rt 0.05; done' <>"$TMP/.pulse" >/dev/null 2>&1 &
 		pulse+=($!)
 		disown
 	done

@@ -6,8 +6,9 @@
 # if it crashes, hangs, prints nothing, or prints fewer or more results than it planned. A skipped test that tests/skips
 # does not list is a failure. At the end come the slowest programs, with their time and their CPUs' time, the total time,
 # and the sum. The exit status is 1 if anything failed.
-# Guests, unit and golden tests run in parallel, and so do live tests, except those with the line "# Runs alone.".
-# The order of the output is always the same.
+# Guests run in parallel, and so do live tests, except those with the line "# Runs alone.": no other test traces this
+# kernel or runs a guest beside them. Unit and golden tests take what live tests leave of the processors, and run in
+# parallel after them. The order of the output is always the same.
 # TEST_TIMEOUT: seconds per program (240; a guest 460).
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -41,6 +42,7 @@ END { print ok + 0, bad + 0, skip + 0, planned + 0 }'
 # The tests to run are numbered from 0: labels[N], commands[N], limits[N] in seconds.
 labels=() commands=() limits=()
 next=0 # the first test that is not reported yet
+started=0 # the first one that run_until has not started
 
 # add LIMIT LABEL COMMAND...
 add() {
@@ -50,9 +52,10 @@ add() {
 	commands+=("$(printf '%q ' "$@")")
 }
 
-# run N
+# run N: unless it has been started
 run() {
 	local status TIMEFORMAT='%R %U %S'
+	mkdir "$log/$1.started" 2>/dev/null || return 0
 	{ time eval "timeout -k 5 ${limits[$1]} ${commands[$1]}" >"$log/$1.out" 2>"$log/$1.err" </dev/null; } 2>"$log/$1.time"
 	status=$?
 	echo "$status $(tail -n 1 "$log/$1.time")" >"$log/$1.tmp"
@@ -89,7 +92,8 @@ report() {
 	unlisted "$label" "$out" >"$log/unlisted"
 	skip=$((skip - $(wc -l <"$log/unlisted"))) bad=$((bad + $(wc -l <"$log/unlisted")))
 	echo "$seconds $user $system $label" >>"$log/times"
-	printf '  TEST    %-50s %3.0f s %3.0f s of CPUs %4d ok%s%s\n' "$label" "$seconds" "$(awk "BEGIN { print $user + $system }")" "$ok" "${problem:+, $problem}" \
+	printf '  TEST    %-50s %3.0f s, CPUs %3.0f s %4d ok%s%s\n' "$label" "$seconds" \
+		"$(awk "BEGIN { print $user + $system }")" "$ok" "${problem:+, $problem}" \
 		"$([ "$bad" -gt 0 ] && echo ", FAILED")"
 	grep -i '# *skip' "$out"
 	if [ "$bad" -gt 0 ]; then
@@ -108,18 +112,33 @@ report_ended() {
 	done
 }
 
-# run_all PARALLEL: runs all tests that were added
-run_all() {
-	local i
-	for ((i = next; i < ${#labels[@]}; i++)); do
-		while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do wait -n; done
+# run_until END PARALLEL: runs the tests up to number END that have not been started, and waits for them. PARALLEL
+# includes `fill`, if it runs.
+run_until() {
+	for ((; started < $1; started++)); do
+		while [ "$(jobs -rp | wc -l)" -ge "$2" ]; do wait -n; done
 		report_ended
-		run $i &
+		run "$started" &
 	done
-	while [ $next -lt ${#labels[@]} ]; do
+	while [ $next -lt "$1" ]; do
 		wait -n
 		report_ended
 	done
+}
+
+# run_all PARALLEL: runs all tests that were added
+run_all() { run_until ${#labels[@]} "$1"; }
+
+# fill FIRST: runs tests one after the other from number FIRST on, only while a processor has nothing else to do. It lasts
+# until $log/full exists. Tests that trace this kernel are not among them.
+fill() {
+	local i
+	chrt -i -p 0 $BASHPID
+	for ((i = $1; i < ${#labels[@]}; i++)); do
+		[ ! -e "$log/full" ] || return
+		[[ ${labels[i]} =~ ^unit/(bpf|runtime/live|runtime/probes)/ ]] || run $i
+	done
+	while [ -d "$log" ] && [ ! -e "$log/full" ]; do sleep 0.1; done
 }
 
 # add_suite BUILD_DIR PROGRAM SUFFIX SPEC...: adds the tests that need no particular kernel
@@ -158,28 +177,29 @@ run_all "$(nproc)"
 
 export LAB_SHARED=$log/guests
 mkdir "$LAB_SHARED"
-# An emulated processor that waits for a real one makes events of two programs differ by more than these tests allow.
-alone=(bpf/gen/targets bpf/ways/capture bpf/ways/pair)
-for name in $(tests/guest/guest.sh | grep -vFxf <(printf '%s\n' "${alone[@]}")); do
-	add 460 "guest/$name" tests/guest/guest.sh "$name"
-done
-mapfile -t specs < <(find tests/unit -name '*_spec.lua' | LC_ALL=C sort)
-# Under ASan and UBSan, those that handle memory of C themselves. The others see C through the golden tests, too.
-mapfile -t ffi_specs < <(grep -l "require 'ffi'" "${specs[@]}")
-add_suite build/asan build/asan/profscript ' (asan)' "${ffi_specs[@]}"
-add_suite build profscript '' "${specs[@]}"
+for name in $(tests/guest/guest.sh); do add 460 "guest/$name" tests/guest/guest.sh "$name"; done
 run_all $(($(nproc) + 1)) # guests sleep now and then
-for name in "${alone[@]}"; do add 460 "guest/$name" tests/guest/guest.sh "$name"; done
-run_all 1
 unset LAB_SHARED
 
 mapfile -t live < <(find tests/live -name '*_test.sh' | LC_ALL=C sort | grep -vFxf <(printf '%s\n' "${compiling[@]}"))
 mapfile -t files < <(grep -L '^# Runs alone[.]$' "${live[@]}")
 add_live 240 "${files[@]}"
-run_all "$(nproc)"
+beside=${#labels[@]}
 mapfile -t files < <(grep -l '^# Runs alone[.]$' "${live[@]}")
 add_live 240 "${files[@]}"
-run_all 1
+last_live=${#labels[@]}
+mapfile -t specs < <(find tests/unit -name '*_spec.lua' | LC_ALL=C sort)
+# Under ASan and UBSan, those that handle memory of C themselves. The others see C through the golden tests, too.
+mapfile -t ffi_specs < <(grep -l "require 'ffi'" "${specs[@]}")
+add_suite build/asan build/asan/profscript ' (asan)' "${ffi_specs[@]}"
+add_suite build profscript '' "${specs[@]}"
+fill "$last_live" &
+filler=$!
+run_until "$beside" $(($(nproc) + 1))
+run_until "$last_live" 2
+: >"$log/full"
+wait $filler
+run_all $(($(nproc) + 1)) # these sleep now and then, too
 
 LC_ALL=C sort -rn "$log/times" | head -n 10 |
 	awk '{ printf "  SLOW    %-50s %5.1f s, CPUs %5.1f s\n", $4 ($5 ? " " $5 : ""), $1, $2 + $3 }'

@@ -93,6 +93,20 @@ function check.types(given, types, what, noun)
   end
 end
 
+--- Makes reading a member that objects of a class do not have an error. Names with `_` are the class's own.
+---@param class table the metatable
+---@param what string for the message: "a map"
+function check.members(class, what)
+  setmetatable(class, { __index = function(_, name)
+    if type(name) ~= 'string' or name:find '^_' then return end
+    local names = {}
+    for _, known in ipairs(nearest.keys(class)) do
+      if not known:find '^_' then names[#names + 1] = known end
+    end
+    error(("%s has no '%s'%s"):format(what, name, nearest.hint(name, names)), 2)
+  end })
+end
+
 --- Checks the object that a method was called with. It is wrong if the script wrote a dot instead of a colon.
 ---@param self any
 ---@param class table

@@ -93,10 +93,24 @@ local function text_of(err)
   return ('error() was called with %s, not with text'):format(err == nil and 'nil' or 'a ' .. type(err)), true
 end
 
+--- Returns a message about nil in a computation with the line of the script.
+local function with_line(message)
+  local path, line = message:match '^([^\n]-):(%d+): attempt to [^\n]* a nil value$'
+  local file = path and names[path] and io.open(path)
+  if not file then return message end
+  local n, text = 0, nil
+  for one in file:lines() do
+    n = n + 1
+    if n == tonumber(line) then text = one:match '^%s*(.-)%s*$' end
+  end
+  file:close()
+  return text and ('%s: %s'):format(message, text) or message
+end
+
 --- Message handler for xpcall: returns failures unchanged, and adds the script's line to any other error.
 function failure.traceback(err)
   if failure.is(err) then return err end
-  local message = with_place(text_of(err))
+  local message = with_line(with_place(text_of(err)))
   -- An error without a place, as error(message, 0) raises it, is about the input: a traceback does not help.
   local has_place = message:find '^[^\n]-:%d+: ' ~= nil or message == 'not enough memory'
   local traceback = has_place and debug.traceback('', 2):sub(2) or nil

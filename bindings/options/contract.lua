@@ -254,12 +254,24 @@ function contract.strings(fn)
   return names
 end
 
---- Calls found(name, line, argument) for each field that a function or prototype reads of the event. For methods,
---- argument is the first one that is passed, if it is a constant string.
+--- Returns the constant that a value is compared with for equality; nil: it is not.
+---@param fn function|userdata
+---@param pc integer of the instruction that loads the value
+---@return string|number?
+local function compared_with(fn, pc)
+  local ins = util.funcbc(fn, pc + 1)
+  local how = ins and bytecode.WITH_CONSTANTS[opcode(ins)]
+  if not how or field_a(ins) ~= field_a(util.funcbc(fn, pc)) then return end
+  return util.funck(fn, how[2] and -field_d(ins) - 1 or field_d(ins))
+end
+
+--- Calls found(name, line, argument, other) for each field that a function or prototype reads of the event. For
+--- methods, argument is the first one that is passed, if it is a constant string; other: the constant that the field
+--- is compared with.
 ---@param fn function|userdata
 ---@param slot? integer slot of the event, nil if it is in none
 ---@param captured table<integer, boolean> upvalues that hold the event
----@param found fun(name: string, line: integer, argument: string?)
+---@param found fun(name: string, line: integer, argument: string?, other: string|number?)
 local function reads(fn, slot, captured, found)
   local loaded -- slot into which a UGET has just loaded the event
   local named -- slot that the last instruction has filled with `ev._event`
@@ -269,7 +281,7 @@ local function reads(fn, slot, captured, found)
     local key = op == TGETS and util.funck(fn, -field_c(ins) - 1)
     local of_event = key and (field_b(ins) == slot or field_b(ins) == loaded)
     if of_event then
-      found(key, util.funcinfo(fn, pc).currentline, constant_argument(fn, pc))
+      found(key, util.funcinfo(fn, pc).currentline, constant_argument(fn, pc), compared_with(fn, pc))
     elseif key and field_b(ins) == named and not string[key] then
       found('_event.' .. key, util.funcinfo(fn, pc).currentline)
     end
@@ -282,9 +294,9 @@ local function reads(fn, slot, captured, found)
   end
 end
 
---- Calls found(name, line, argument) for each field of its first parameter that a function reads, see reads().
-local function field_reads(fn, found)
-  if util.funcinfo(fn).params == 0 or reassigns(fn) then return end
+--- Returns a function and those in it, with what their upvalues are.
+---@return { proto: any, children: table[], upvalues: integer[] }
+local function tree(fn)
   local descriptions, nth = bytecode.upvalues(fn), 0
 
   -- Depth first, in the order of the dump: the upvalues of a function follow its children.
@@ -297,7 +309,12 @@ local function field_reads(fn, found)
     node.upvalues = descriptions[nth]
     return node
   end
+  return number(fn)
+end
 
+--- Calls found() for each field of its first parameter that a function of a tree reads, see reads().
+local function field_reads(root, found)
+  if util.funcinfo(root.proto).params == 0 or reassigns(root.proto) then return end
   local function visit(node, slot, captured)
     reads(node.proto, slot, captured, found)
     for _, child in ipairs(node.children) do
@@ -308,7 +325,6 @@ local function field_reads(fn, found)
       visit(child, nil, theirs)
     end
   end
-  local root = number(fn)
   for _, child in ipairs(root.children) do
     for _, uv in pairs(child.upvalues) do
       if captures(uv, 0) and bit.band(uv, bytecode.UV_IMMUTABLE) == 0 then return end
@@ -318,12 +334,13 @@ local function field_reads(fn, found)
 end
 
 --- Returns the mistakes in what a function reads of its first parameter, one line each; nil if there are none.
----@param mistake fun(name: string, argument: string?): string? what is wrong with a name
-local function mistakes(fn, mistake)
+---@param mistake fun(name: string, argument: string?, other: any): string? what is wrong with a name
+---@param node? table the function that is looked at, if it is one in `fn`
+local function mistakes(fn, mistake, node)
   local info, lines, reported = debug.getinfo(fn, 'S'), {}, {}
   if info.what ~= 'Lua' then return end
-  field_reads(fn, function(name, line, argument)
-    local what = mistake(name, argument)
+  field_reads(node or tree(fn), function(name, line, argument, other)
+    local what = mistake(name, argument, other)
     local message = what and ('%s:%d: %s'):format(source(info), line, what)
     if message and not reported[message] then lines[#lines + 1], reported[message] = message, true end
   end)
@@ -342,19 +359,73 @@ function contract.check_options(start, names)
   end)
 end
 
+--- Returns the handlers that are written in start() with a constant key, before it runs.
+---@param start function
+---@return { key: string, node: table, line: integer }[]
+function contract.written_handlers(start)
+  local root, list, made = tree(start), {}, {}
+  for pc = 1, util.funcinfo(start).bytecodes - 1 do
+    local ins = util.funcbc(start, pc)
+    local op, made_here = opcode(ins), made[field_a(ins)]
+    if op == bytecode.OPS.FNEW then
+      local proto = util.funck(start, -field_d(ins) - 1)
+      for _, child in ipairs(root.children) do
+        if child.proto == proto then made[field_a(ins)] = child end
+      end
+    elseif op == bytecode.OPS.TSETS and made_here then
+      list[#list + 1] = { key = util.funck(start, -field_c(ins) - 1), node = made_here,
+        line = util.funcinfo(made_here.proto).linedefined }
+    end
+  end
+  return list
+end
+
+--- Returns whether a function has an instruction that returns something.
+---@param fn function
+---@return boolean
+function contract.returns(fn)
+  for pc = 1, util.funcinfo(fn).bytecodes - 1 do
+    if bytecode.RETURNS[opcode(util.funcbc(fn, pc))] then return true end
+  end
+  return false
+end
+
 ---@class contract.EventFields
 ---@field name string
 ---@field fields string[]
+---@field texts? table<string, boolean> by field: whether it is text; nil: it is neither that nor a number
 ---@field strings? table<string, any> keys: the names that `ev:string()` takes
 ---@field others? string[] names of strings to suggest
 ---@field no_strings? string why the event does not have the strings that a live event would have
+
+--- Returns why a field of events is never equal to a constant; nil: it may be.
+---@param events contract.EventFields[]
+---@param name string
+---@param other string|number
+local function never_equal(events, name, other)
+  local wanted = type(other) == 'string'
+  for _, event in ipairs(events) do
+    local is_text = event.texts and event.texts[name]
+    if is_text == nil or is_text == wanted then return end
+  end
+  return wanted and ("ev.%s is a number, which is never equal to the text '%s'%s"):format(name, other,
+    tonumber(other) and ('; write %s without quotes'):format(other) or '')
+    or ('ev.%s is text, which is never equal to the number %s'):format(name, tostring(other))
+end
+
+local function wrong_field(subject, name, candidates)
+  local of_name = name:match '^_event%.(.*)'
+  if of_name then return ("ev._event is the event's name, a string: it has no '%s'"):format(of_name) end
+  return ("%s no field '%s'%s"):format(subject, name, nearest.hint(name, candidates))
+end
 
 --- Reports fields that a handler reads but that none of its events has, and the strings that it asks for.
 ---@param handler function
 ---@param events contract.EventFields[]
 ---@param methods string[] names that are valid for every event
+---@param node? table the handler, if it is one of contract.written_handlers() of the function `handler`
 ---@return string? message one line per invalid name
-function contract.check_fields(handler, events, methods)
+function contract.check_fields(handler, events, methods, node)
   local valid, names, strings, others, why = {}, {}, {}, {}, nil
   for _, name in ipairs(methods) do
     valid[name] = true
@@ -371,16 +442,14 @@ function contract.check_fields(handler, events, methods)
   local candidates = nearest.keys(valid)
   local subject = #names == 1 and ('event %s has'):format(names[1])
     or ('events %s have'):format(table.concat(names, ', '))
-  return mistakes(handler, function(name, argument)
+  return mistakes(handler, function(name, argument, other)
     local is_string = name == 'string' and argument and #events > 0
+    local mismatch = other ~= nil and valid[name] and never_equal(events, name, other)
+    if mismatch then return mismatch end
     if is_string and strings[argument] or not is_string and valid[name] then return end
-    local of_name = name:match '^_event%.(.*)'
-    if of_name then return ("ev._event is the event's name, a string: it has no '%s'"):format(of_name) end
-    if not is_string then
-      return ("%s no field '%s'%s"):format(subject, name, nearest.hint(name, candidates))
-    end
+    if not is_string then return wrong_field(subject, name, candidates) end
     return ("%s no string '%s'%s"):format(subject, argument, why and ': ' .. why or nearest.hint(argument, others))
-  end)
+  end, node)
 end
 
 return contract

@@ -219,6 +219,13 @@ function environment.new(modules)
   for _, name in ipairs(PLAIN) do globals[name] = _G[name] end
   for _, name in ipairs(LIBRARIES) do globals[name] = copy(_G[name]) end
   globals.string.dump = nil
+  globals.ipairs = function(list)
+    if type(list) == 'cdata' then
+      error('ipairs takes a table; an array of an event is read by for i = 0, #ev.NAME - 1 do print(ev.NAME[i]) end',
+        2)
+    end
+    return ipairs(list)
+  end
   globals.coroutine.resume, globals.coroutine.wrap = checked_resume, checked_wrap
   globals.os.exit = function()
     error('os.exit is not allowed: it would leave probes and unwritten output behind; use session.stop()', 2)

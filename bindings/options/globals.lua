@@ -38,6 +38,9 @@ function globals.assigned(chunk)
   return names
 end
 
+--- What starts like a global but is a parameter.
+local PARAMETERS = { session = true, out = true, opt = true }
+
 --- Returns a message about the undeclared globals of a chunk, one line each; nil if there are none. A chunk that uses
 --- _G may declare some by itself.
 ---@param path string of the script
@@ -50,7 +53,8 @@ function globals.check(path, chunk, env)
     if name == '_G' then sets_its_own = true end
     if rawget(env, name) ~= nil then return end
     local text = writes and ("assignment to undeclared global '%s'; make it local"):format(name)
-      or ("undeclared global '%s'%s"):format(name, nearest.hint(name, nearest.keys(env)))
+      or ("undeclared global '%s'%s"):format(name, PARAMETERS[name] and '; write start = function(opt, out, session)'
+        or nearest.hint(name, nearest.keys(env)))
     local message = ('%s:%d: %s'):format(path, line, text)
     if not reported[message] then lines[#lines + 1] = message end
     reported[message] = true

@@ -217,7 +217,11 @@ local function load_chunk(self, path, env, load_text)
   -- Make a "#!" line a comment, to keep the line numbers.
   failure.add_script('@' .. path)
   local chunk, syntax = (load_text or wide_keys.load)(text:gsub('^#', '--', 1), '@' .. path, 't', env)
-  if not chunk then return nil, one_line(path, syntax) end
+  if not chunk then
+    local word = syntax:match "'<name>' expected near '(%a+)'"
+    local hint = word and ("; '%s' is a word of Lua: write ev['%s']"):format(word, word) or ''
+    return nil, one_line(path, syntax) .. hint
+  end
   message = globals.check(path, chunk, env)
   if message then return nil, message end
   return chunk

@@ -262,8 +262,16 @@ end
 ---@param format string
 ---@param ... any
 function Output:printf(format, ...)
+  if type(self) ~= 'table' or not self.append then error('out:printf is a method: call it with a colon', 2) end
   check.is(format, 'string', 'out:printf takes a format')
-  if self.format == 'text' then self:append(format:format(...)) end
+  if self.format ~= 'text' then return end
+  local ok, line = pcall(string.format, format, ...)
+  if not ok then
+    local is_wide = line:find('number expected, got cdata', 1, true)
+    error((line:gsub('^bad argument', 'out:printf: bad argument'))
+      .. (is_wide and '; a 64-bit integer is printed with %s, in hexadecimal with bit.tohex()' or ''), 2)
+  end
+  self:append(line)
 end
 
 local json_value
@@ -500,6 +508,7 @@ end
 --- Prints its arguments like Lua's print. In JSON and CSV prints a record named 'print' with the field `text`.
 ---@param ... any
 function Output:print(...)
+  if type(self) ~= 'table' or not self.append then error('out:print is a method: call it with a colon', 2) end
   local parts = { ... }
   for i = 1, select('#', ...) do
     local value = parts[i]

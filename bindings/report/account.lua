@@ -109,7 +109,7 @@ function Account:close(run)
   local by_event = run.in_kernel:by_event()
   for i, event in ipairs(read_events(run)) do
     local f, again = self._list[i], run.in_kernel.second and run.in_kernel.second:of(event)
-    if f.is_exact and again and again > f.fired then f.hidden = again - f.fired end
+    if f.is_exact and again and again > f.fired + f.margin then f.hidden = again - f.fired end
     f.hiders = run.in_kernel:hiders(event)
   end
   for _, event in ipairs(run.events.list) do

@@ -3,7 +3,7 @@
 --- first one arrives.
 local attach = require 'bindings.select.attach'
 local code_places = require 'bindings.report.code_places'
-local dry_run = require 'bindings.run.dry_run'
+local dry_run = require 'bpf.run.dry_run'
 local ending = require 'bindings.run.ending'
 local failure = require 'bindings.base.failure'
 local i386_calls = require 'bindings.report.i386_calls'

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- What a run says on a terminal when it begins: what it traces, and how to end it.
-local dry_run = require 'bindings.run.dry_run'
+local dry_run = require 'bpf.run.dry_run'
 local events = require 'bindings.select.events'
 local libc = require 'bindings.base.libc'
 local text = require 'bindings.base.text'

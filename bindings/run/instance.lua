@@ -5,6 +5,7 @@ local attach = require 'bindings.select.attach'
 local catalog = require 'bindings.select.catalog'
 local contract = require 'bindings.options.contract'
 local failure = require 'bindings.base.failure'
+local needs = require 'bpf.plan.needs'
 local public_event = require 'bindings.view.public_event'
 local sample_filter = require 'bindings.bpf.sample_filter'
 local sampling = require 'bindings.view.sampling'
@@ -155,9 +156,21 @@ function Instance:common_filter()
   return not (own and own.filter and own.filter.own) and self.opt.filter or nil
 end
 
+--- Returns why the profiler cannot do in this run what its options ask for; nil if it can.
+local function refusal_of(self)
+  local spec, is_recorded = self.script.spec, self.run.is_recorded
+  if is_recorded and spec.dropped.input then return 'recordings are not supported: it measures the running kernel' end
+  local live = is_recorded and needs.given(spec.list, self.opt, 'live')
+  if live then return live .. ' needs live events, and does not work with a recording' end
+  local own = self.parent and needs.given(spec.list, self.opt, 'own_run')
+  if own then return own .. ' is not supported in a source of events' end
+end
+
 --- Calls the profiler's start().
 ---@return any handlers, any refusal
 function Instance:start()
+  local wrong = refusal_of(self)
+  if wrong then return nil, wrong end
   local opt, read = values.new(self.opt, self.script.spec, self.later)
   local handlers, refusal = self.script.profiler.start(opt, self.run.out, session_api.new(self))
   if handlers and self.selects and not read.event then
@@ -180,7 +193,7 @@ local function check_fields(entries, set)
     end
     for _, event in ipairs(entry.found) do
       of[#of + 1] = {
-        name = event.name, fields = event.view.names, strings = event.view.strings,
+        name = event.name, fields = event.view.names, texts = views.texts(event.fields), strings = event.view.strings,
         others = event.system == 'syscalls' and strings.names(set.catalog, event.name) or nil,
         no_strings = event.tracepoint and set.is_recording and event.system == 'syscalls' and NOT_RECORDED or nil,
       }
@@ -190,6 +203,19 @@ local function check_fields(entries, set)
     local message = contract.check_fields(of.handler, of, views.METHODS)
     if message then failure.raise('%s', message) end
   end
+end
+
+--- Returns the events of a handler. Mistakes in its key are reported at its line.
+local function find(set, entry)
+  if entry.event then return { public_event.one(entry.event, 'the key of a handler') } end
+  local info = debug.getinfo(entry.handler, 'S')
+  local script = failure.script_of(info.source)
+  local place = script and ('%s:%d: '):format(script, info.linedefined)
+  local ok, found = pcall(set.select, set, entry.selector)
+  if not ok and place and failure.is(found) then found.message = place .. found.message:gsub('^profscript: ', '') end
+  if not ok then error(found, 0) end
+  for _, event in ipairs(found) do event.place = place end
+  return found
 end
 
 --- Checks the handlers that start() returned, and opens the events that they name.
@@ -212,8 +238,7 @@ function Instance:check(handlers)
   })
   if not checked then failure.raise('%s', message) end
   for _, entry in ipairs(checked.events) do
-    entry.found = entry.event and { public_event.one(entry.event, 'the key of a handler') }
-      or set:select(entry.selector)
+    entry.found = find(set, entry)
   end
   check_fields(checked.events, set)
   self.describe = checked.life.describe

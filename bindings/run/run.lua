@@ -161,7 +161,7 @@ function Run:again(script, opt, found)
   run.file_calls = {}
   run.everywhere = script.profiler.everywhere or false
   run.in_kernel = in_kernel.new(run)
-  run.in_kernel.captures = self.in_kernel.captures
+  run.in_kernel.captures, run.in_kernel.second = self.in_kernel.captures, self.in_kernel.second
   run.events = self.events:again(script, opt, sources.new(found))
   run.states, run.kept, run.is_again = {}, self.states, true
   return run

@@ -20,6 +20,9 @@ local session_api = {}
 ---@class Session
 ---@field per_thread boolean events are attached to threads (-p, -t, a workload) instead of CPUs
 ---@field named_threads boolean the user named threads, even if the profiler is `everywhere`
+---@field instance_field '_cpu'|'_tid' what rows per instance are about: the thread of events with -p, -t or a workload,
+--- else the CPU
+---@field instance_title 'CPU'|'THREAD' the same as a heading
 ---@field inherits boolean new threads and child processes are followed
 ---@field is_source boolean the profiler is an event source of another one: of its handlers only `describe` is called,
 --- unless it calls session.gate()
@@ -84,9 +87,12 @@ local TOPICS = { request.events, request.settings, request.counts, request.task_
 ---@return Session
 function session_api.new(instance)
   local run, opt, workload = instance.run, instance.run.opt, instance.run.workload
+  local per_thread = attach.per_thread(opt, workload, run.everywhere)
   ---@class Session
   local api = {
-    per_thread = attach.per_thread(opt, workload, run.everywhere),
+    per_thread = per_thread,
+    instance_field = per_thread and '_tid' or '_cpu',
+    instance_title = per_thread and 'THREAD' or 'CPU',
     named_threads = attach.names_threads(opt, workload),
     inherits = attach.inherits(opt, workload) and true or false,
     is_source = instance.parent ~= nil,

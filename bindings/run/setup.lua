@@ -2,14 +2,14 @@
 --- The set-up of a run, as stages. Each needs what the stages before have found out. bindings/run/driver.lua has their
 --- order.
 local attach = require 'bindings.select.attach'
-local dry_run = require 'bindings.run.dry_run'
-local explain = require 'bindings.run.explain'
+local dry_run = require 'bpf.run.dry_run'
+local explain = require 'bpf.run.explain'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local gates = require 'bpf.run.gates'
-local generated = require 'bindings.run.generated'
+local generated = require 'bpf.run.generated'
 local handler_plans = require 'bpf.ways.handler'
-local plan_json = require 'bindings.run.plan_json'
+local plan_json = require 'bpf.run.plan_json'
 local printed = require 'bpf.handlers.printed'
 local runs = require 'bindings.run.run'
 local target_filter = require 'bindings.run.target_filter'

@@ -53,7 +53,7 @@ function event_filter.split(event, all_user, machine)
     if event.system == 'raw_syscalls' and not err.hint then
       err.hint = 'id is the number or the name of a system call'
     end
-    failure.usage('%s', expr.caret(err))
+    failure.usage('%s%s', event.place or '', expr.caret(err))
   end
   return result
 end

@@ -103,6 +103,18 @@ function views.kind(field)
   return table.concat(words, ', ')
 end
 
+--- Returns which fields are text, and which numbers; others are missing.
+---@param fields table<string, Field>
+---@return table<string, boolean>
+function views.texts(fields)
+  local texts = { _comm = true, _event = true, _pid = false, _tid = false, _cpu = false, _time = false }
+  for name, field in pairs(fields) do
+    local is_text = has(field, 'STRING')
+    if is_text or not has(field, 'ARRAY') and not has(field, 'DYNAMIC') then texts[name] = is_text end
+  end
+  return texts
+end
+
 local INT = { [1] = 'int8_t', [2] = 'int16_t', [4] = 'int32_t', [8] = 'int64_t' }
 
 --- Returns the C type of one element, nil if it is not an integer.

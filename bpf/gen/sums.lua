@@ -302,17 +302,9 @@ end
 ---@param is_alone? boolean no other program writes to this cell of the CPU, not even one that interrupts this one
 function Cells:add(a, places, failed, is_alone)
   is_alone = is_alone or false
-  local first = a:new_label()
-  a:load(8, 0, FRAME, places.cpu)
-  a:load(8, 1, FRAME, places.side)
-  a:jump('!=', 1, 2, first)
-  a:alu('add', 0, self.nr_cpus)
-  a:label(first)
-  a:alu('mul', 0, self.n)
-  a:alu_r('add', 0, 4)
-  a:alu('mul', 0, self.size)
-  a:map_value(5, self.map, 0)
-  a:alu_r('add', 5, 0)
+  switch.part(a, places, 5, { map = self.map, cpus = self.nr_cpus, sides = 2, size = self.n * self.size })
+  a:alu('mul', 4, self.size)
+  a:alu_r('add', 5, 4)
   if not (self.buckets or self.octaves) then add(a, AT.count, 'one', is_alone) end
   add_sums(a, self.threshold, failed, is_alone)
   if self.octaves then add_octave(a, is_alone) elseif self.buckets then add_bucket(a, is_alone) end
@@ -486,10 +478,8 @@ function Rows:add(a, places, key, failed, write_name)
   if self.kinds then
     a:load(8, 4, FRAME, key + 8 * (self.parts - 1))
     a:jump('>=', 4, self.kinds, added)
-    a:alu('add', 4, self.small)
-  else
-    a:alu('mov', 4, self.small)
   end
+  a:alu(self.kinds and 'add' or 'mov', 4, self.small) -- the place of those that have no row
   self.cells:add(a, places, failed)
   a:label(added)
   a:give(ns, 8)

@@ -9,6 +9,7 @@ local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local cpu_list = require 'bindings.base.cpu_list'
 local program = require 'bpf.gen.program'
+local switch = require 'bpf.gen.switch'
 local sys = require 'bindings.base.sys'
 
 local C = ffi.C
@@ -72,16 +73,7 @@ end
 
 --- Generates r5 = the table of the CPU and side. Jumps if there is none.
 function Tables:address(a, places, none)
-  local first = a:new_label()
-  a:load(8, 0, FRAME, places.cpu)
-  a:jump('>=', 0, self.n, none)
-  a:load(8, 1, FRAME, places.side)
-  a:jump('!=', 1, 2, first)
-  a:alu('add', 0, self.n)
-  a:label(first)
-  a:alu('mul', 0, TABLE)
-  a:map_value(5, self.map, 0)
-  a:alu_r('add', 5, 0)
+  switch.part(a, places, 5, { map = self.map, cpus = self.n, sides = 2, size = TABLE }, none)
 end
 
 --- Generates r5 = the address of the sums of the row whose key is on the stack, with the number of the bucket after it,

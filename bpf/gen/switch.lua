@@ -2,6 +2,7 @@
 --- The switch of a run's programs: a mapped byte for each CPU. Programs do nothing while it is 0. Otherwise it is 1 or
 --- 2, the side of their maps into which they write: at the end of an interval they continue on the other side, so that
 --- the first one can be read at rest.
+local asm = require 'bpf.gen.asm'
 local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
 local libc = require 'bindings.base.libc'
@@ -41,6 +42,28 @@ function switch.maps(sides, make)
   return { first, sides > 1 and make() or first }
 end
 
+--- Generates code that puts the address of the current CPU's part of a mapped array into a register. The parts of all
+--- CPUs are there once for each side. Uses r0 and r1.
+---@param a Asm
+---@param places ProbePlaces
+---@param to integer register: 0, or one from 2
+---@param of { map: Descriptor, cpus: integer, sides: integer, size: integer, off?: integer } size: bytes of a part
+---@param none? string label, if the CPU has no part
+function switch.part(a, places, to, of, none)
+  a:load(8, 0, asm.FRAME, places.cpu)
+  if none then a:jump('>=', 0, of.cpus, none) end
+  if of.sides > 1 then
+    local first = a:new_label()
+    a:load(8, 1, asm.FRAME, places.side)
+    a:jump('!=', 1, 2, first)
+    a:alu('add', 0, of.cpus)
+    a:label(first)
+  end
+  a:alu('mul', 0, of.size)
+  a:map_value(to == 0 and 1 or to, of.map, of.off or 0)
+  a:alu_r('add', to, to == 0 and 1 or 0)
+end
+
 local function set(self, value)
   if not self._cpus then return ffi.fill(self._map.bytes, self.nr_cpus, value) end
   for _, cpu in ipairs(self._cpus) do
@@ -53,6 +76,10 @@ local function wait() libc.syscall(MEMBARRIER, ffi.cast('int', GLOBAL), ffi.cast
 
 --- Lets programs run.
 function Switch:on() set(self, self.side) end
+
+--- Lets the programs stop right before the events of a session.
+---@param session ffi.cdata*
+function Switch:end_with(session) ffi.C.session_clear_at_stop(session, self._map.bytes, self.nr_cpus) end
 
 --- Makes programs continue on the other side.
 ---@return integer side that can be read now

@@ -227,22 +227,8 @@ end
 
 --- r0 = the CPU's cells of the side in use, plus an offset. Uses r1.
 local function cells(self, a, places, off)
-  local other, known = a:new_label(), a:new_label()
-  a:load(8, 1, FRAME, places.cpu)
-  a:jump('>=', 1, self.nr_cpus, 'done') -- the verifier of Linux 5.10 has forgotten this
-  a:alu('mul', 1, self.stride)
-  if self.sides > 1 then
-    a:load(8, 0, FRAME, places.side)
-    a:jump('!=', 0, 1, other)
-  end
-  a:map_value(0, self.cells, off)
-  if self.sides > 1 then
-    a:go(known)
-    a:label(other)
-    a:map_value(0, self.cells, off + self.nr_cpus * self.stride)
-    a:label(known)
-  end
-  a:alu_r('add', 0, 1)
+  local of = { map = self.cells, cpus = self.nr_cpus, sides = self.sides, size = self.stride, off = off }
+  switch.part(a, places, 0, of, 'done') -- not every verifier knows which CPUs there are
 end
 
 --- Adds one to the word at r0 + off. Uses r1.

@@ -56,6 +56,12 @@ bytecode.OPS = {
   CAT = bytecode.op(from_end(function(t, v) return t .. v end, 2)),
 }
 
+--- The opcodes that return something.
+bytecode.RETURNS = {
+  [op(function(v) return v end, 1)] = true, [bytecode.op(from_end(function(a, b) return a, b end, 1))] = true,
+  [bytecode.op(from_end(function(fn) return 1, fn() end, 1))] = true, [bytecode.OPS.CALLT] = true,
+}
+
 --- The operators on numbers, by opcode: the sign, and which operand is a constant.
 bytecode.ARITHMETIC = {}
 for sign, functions in pairs {

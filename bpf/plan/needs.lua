@@ -21,6 +21,8 @@ local OF_WAYS = {
 -- What it needs of the profiler:
 local OF_PROFILERS = {
   whole_run = 'it applies to the run, and not to a profiler that is a source of events',
+  own_run = 'the profiler runs by itself, and is no source of events of another one',
+  live = 'events are live, and not those of a recording',
   samples = 'events are sampled, not only counted',
   idle_if_counted = 'it has no effect where events are only counted, and may be given there',
   threads = 'events are attached to threads',

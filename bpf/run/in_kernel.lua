@@ -374,7 +374,7 @@ function InKernel:_count_again()
       end)
     end
   end
-  if self.second then self.second:on() end
+  if self.second then self.second:on(run.session) end
 end
 
 --- Lets the programs run. Called when the session has started.

@@ -44,12 +44,16 @@ function SecondCounts:add(event, spec)
   self._counts[event] = counts
 end
 
---- Begins to count. All of perf's events must have begun.
-function SecondCounts:on() self.switch:on() end
+--- Begins to count, when all of perf's events have begun, until right before they stop. So perf never has less, unless
+--- something is hidden.
+---@param session ffi.cdata*
+function SecondCounts:on(session)
+  self.switch:end_with(session)
+  self.switch:on()
+end
 
---- Ends the programs. perf's events end after them, so perf never has less than these, unless something is hidden.
+--- Removes the programs.
 function SecondCounts:off()
-  self.switch:off()
   for _, link in ipairs(self._links) do link:close() end
 end
 

@@ -51,6 +51,15 @@ local function value_of(self, event, text, values)
   return expression.type == 'string' and call .. " or 'NULL'" or call, expression.type == 'string'
 end
 
+--- Returns the chunk of a handler's code, and its last arguments.
+local function compiled(code, arrays, values)
+  local names, all = { 'id_of', 'names', 'stats', 'positive', 'negative', 'each' }, {}
+  for i, value in ipairs(arrays) do names[#names + 1], all[#all + 1] = 'into' .. i, value end
+  for i, value in ipairs(values) do names[#names + 1], all[#all + 1] = 'v' .. i, value end
+  return assert(loadstring(('local %s = ...\nreturn function(ev)\n  %s\nend'):format(table.concat(names, ', '),
+    table.concat(code, '\n  ')), '=tally')), all
+end
+
 --- Returns a handler that counts events of a class.
 local function generate(self, event, one, settings)
   local values, code, id = {}, {}, '0'
@@ -100,14 +109,7 @@ local function generate(self, event, one, settings)
   if one.name then
     add('if not names[id] then names[id] = %s end', (value_of(self, event, one.name, values)))
   end
-  local names = { 'id_of', 'names', 'stats', 'positive', 'negative', 'each' }
-  for i in ipairs(arrays) do names[#names + 1] = 'into' .. i end
-  for i in ipairs(values) do names[#names + 1] = 'v' .. i end
-  local chunk = assert(loadstring(('local %s = ...\nreturn function(ev)\n  %s\nend'):format(table.concat(names, ', '),
-    table.concat(code, '\n  ')), '=tally'))
-  local all = {}
-  for _, value in ipairs(arrays) do all[#all + 1] = value end
-  for _, value in ipairs(values) do all[#all + 1] = value end
+  local chunk, all = compiled(code, arrays, values)
   return chunk(self._keys and self._keys.id, self._names, self._stats, hist and hist.into, hist and hist.negative,
     settings.each, unpack(all))
 end

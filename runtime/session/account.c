@@ -34,6 +34,12 @@ void session_read_account(struct session *s, uint16_t class, struct session_acco
 	out->is_exact = kernel.is_exact;
 }
 
+void session_clear_at_stop(struct session *s, uint8_t *bytes, uint32_t n)
+{
+	s->clears = bytes;
+	s->nr_clears = n;
+}
+
 uint32_t session_programs(struct session *s, uint16_t class, uint32_t *ids, uint32_t max)
 {
 	struct source *src = s->machines[0].source;

@@ -51,6 +51,8 @@ struct session {
 	bool threads_ended; /* all threads of the workload have ended, but not yet its process */
 	bool is_target;	    /* the workload is the target */
 	bool follows;	    /* the workload's children are waited for, too */
+	uint8_t *clears;    /* to be cleared at the stop; NULL: nothing */
+	uint32_t nr_clears;
 	bool stopped, ended, interrupted, per_thread, has_base;
 	uint64_t base;	     /* source clock, ns */
 	uint64_t first_time; /* earlier samples are dropped: not all rings were enabled then */

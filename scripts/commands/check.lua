@@ -10,8 +10,9 @@ that may never run, and a wrong table or wrong declarations of options. Warns of
 sums that are keys and may exceed 2^53, from where numbers are not exact.
 Nothing is traced, and root is not needed.
 
-Handlers and the fields that they read depend on the events of this kernel: a
-dry run of the script checks them, too.]],
+Where the formats of events may be read, which takes root, handlers are checked,
+too: events, filters, fields, and comparisons of numbers with text. A handler
+whose event is computed is checked by a dry run of the script.]],
   examples = {
     { 'profscript check wakeups.lua', 'check one script' },
     { 'profscript check *.lua', 'check all scripts here' },

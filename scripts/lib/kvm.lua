@@ -18,4 +18,14 @@ function kvm.exit_reason(isa, reason) return names.exit_reason(isa, reason) end
 ---@return boolean
 function kvm.is_halt(isa, reason) return HLT[isa] == reason end
 
+--- Returns a sentence for a run without any exits.
+---@param opt table
+---@param session Session
+---@return string
+function kvm.none_ran(opt, session)
+  local where = session.recorded() and 'in this recording' or (session.per_thread or opt.cpus or opt.cgroups)
+    and 'on the traced CPUs or in the traced tasks' or 'on this machine'
+  return 'no virtual machine ran with KVM ' .. where
+end
+
 return kvm

@@ -26,11 +26,17 @@ function ratios.percent(part, total) return total > 0 and 100 * part / total or 
 ---@return number? quotient nil if the total is 0
 function ratios.of(part, total) return total > 0 and part / total or nil end
 
+--- Returns the event whose count is the time that CPUs or threads run, in ns.
+---@param session Session
+---@return string
+function ratios.running(session) return session.per_thread and 'task-clock' or 'sched:sched_stat_runtime' end
+
 ---@class RatioSettings
 ---@field name string name of the profiler
 ---@field events? string[] events to count, as in -e
 ---@field read? fun(add: fun(id: integer, n: number[], share: number)) instead of events: passes what was counted on
 --- each CPU or in each thread since the last call to `add`: the counts, and the smallest share of the time
+---@field only_cpus? string why the events cannot be counted by thread
 ---@field handlers? table other handlers of the profiler
 ---@field columns TableColumn[] columns after the CPU or thread
 ---@field row fun(n: number[], share: number, ns: number): table returns the fields of a row; n: counts of the events;
@@ -56,9 +62,11 @@ end
 ---@param opt table options of reports.options()
 ---@param out Output
 ---@param session Session
----@return table handlers
+---@return table? handlers nil: see message
+---@return string? message
 function ratios.start(settings, opt, out, session)
-  local read, title = settings.read, session.per_thread and 'THREAD' or 'CPU'
+  local read, title = settings.read, session.instance_title
+  if settings.only_cpus and title == 'THREAD' then return nil, settings.only_cpus end
   if not read then
     local counts = session.count(settings.events, { together = true })
     read, title = reader(counts), counts.title

@@ -35,10 +35,11 @@ function unreported.warn(self, out, name, switches, wakeups, completions)
 end
 
 --- Counts unreported switches, for profilers that keep no state of tasks. A switch from one of the tasks to another is
---- missing from both, and counts once.
+--- missing from both, and counts once. If the two sides of a switch are events of their own, either may come first.
 ---@return Unreported found
 ---@return fun(pid: integer, time: number, cpu: integer) leaves call this when a task leaves a CPU
----@return fun(pid: integer, time: number, cpu: integer) enters call this when a task enters a CPU
+---@return fun(pid: integer, time: number, cpu: integer, from?: integer) enters call this when a task enters a CPU;
+--- from: the task that leaves the CPU in the same event
 ---@return fun(gap: table) lost call this in the handler `lost`
 function unreported.watch()
   local self, max, max_cpus = unreported.new(), threads.MAX, threads.MAX_CPUS
@@ -46,6 +47,8 @@ function unreported.watch()
   -- entered it last and has not left it; 0: none.
   local seen, running, known_from = array.new(max), array.new(max_cpus), 1
   local last_cpu = array.new(max) -- by task: the CPU that it entered last
+  -- By CPU: the task that left it in the last event of another one that entered it, and the one that left it last.
+  local left, gone = array.new(max_cpus), array.new(max_cpus)
 
   --- Returns whether a task other than `pid` did not leave the CPU, and forgets it.
   local function vacate(cpu, pid)
@@ -69,13 +72,23 @@ function unreported.watch()
 
   local function leaves(pid, time, cpu)
     if pid <= 0 or pid >= max or cpu < 0 or cpu >= max_cpus then return end
+    local is_known = left[cpu] == pid
+    left[cpu] = 0
+    if is_known then return end
     local moved, was_out = stayed(pid, cpu), seen[pid] <= -known_from
     count(moved)
     count(vacate(cpu, pid) or moved or was_out)
-    seen[pid] = -1 - time
+    seen[pid], gone[cpu] = -1 - time, pid
   end
-  local function enters(pid, time, cpu)
+  local function enters(pid, time, cpu, from)
     if pid <= 0 or pid >= max or cpu < 0 or cpu >= max_cpus then return end
+    local is_second = gone[cpu] == from
+    left[cpu] = 0
+    if from and from > 0 and not is_second then -- the event of the other side comes later, if at all
+      if running[cpu] ~= 0 and seen[from] ~= 0 then leaves(from, time, cpu) end
+      left[cpu] = from
+    end
+    gone[cpu] = 0
     local is_inside = running[cpu] == pid and seen[pid] >= known_from
     count(stayed(pid, cpu))
     count(vacate(cpu, pid) or is_inside)

@@ -123,7 +123,7 @@ BPF programs do, and Linux 5.8.]],
     { "profscript trace -e 'sched:sched_migrate_task,bpf:kvm_exit/--threshold 100us/'",
       'exits and migrations, in time order' },
   },
-  unsupported = { 'event' },
+  unsupported = { 'event', 'input' },
   everywhere = true,
   options = {
     threshold = { type = 'duration', default = '1ms', help = 'drop exits shorter than T in the kernel' },
@@ -135,7 +135,6 @@ BPF programs do, and Linux 5.8.]],
   },
 
   start = function(opt, out, session)
-    if opt.input then return nil, 'recordings are not supported: it measures the running kernel' end
     local exits, detail = load(opt.threshold, session), opt.detail or opt.perins or false
     local totals, longest = new_totals(detail), longest_exits(opt, out, session)
     local keys, hists, waits, delays = totals.keys, totals.hists, totals.waits, totals.delays

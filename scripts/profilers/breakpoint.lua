@@ -7,12 +7,6 @@ local registers = require 'lib.registers'
 local stores = require 'lib.engines.stores'
 
 local MAX_BREAKPOINTS = 4 -- of an x86 CPU
--- Options that hide some of the accesses.
-local PARTIAL = {
-  'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest', 'cpus', 'cgroups', 'exclude_pid', 'prio',
-  'sched_policy', 'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max',
-}
-
 --- Returns the hexadecimal digits of an address, given in decimal, hexadecimal or as a kernel symbol.
 local function digits_of(place)
   if place:match '^0[xX]%x+$' then return place:sub(3):lower() end
@@ -35,13 +29,6 @@ local function parse(word)
     title = ('0x%s/%s:%s'):format(digits, length, access:upper()),
     written = access == 'w' and tonumber(length) or nil, -- bytes
   }
-end
-
---- Whether all writes to kernel memory are seen, and all writes to the memory of the traced processes.
-local function sees_all(opt, session)
-  local all = not session.per_thread or session.inherits and not opt.tids
-  for _, name in ipairs(PARTIAL) do all = all and not opt[name] end
-  return { kernel = all and not session.per_thread, user = all }
 end
 
 return {
@@ -72,7 +59,8 @@ and with -C, -t, --exclude-kernel and other options that hide writes.]],
   options = flamegraph.options {
     count = { type = 'flag', help = 'count accesses by task and instruction instead of printing them' },
     call_graph = {}, user_callchain = {}, kernel_callchain = {}, self = {},
-    filter = { own = true, help = 'only writes after which this C expression of data is true' },
+    filter = { own = true, needs = { 'own_run', 'live' },
+      help = 'only writes after which this C expression of data is true' },
   },
   positional = {
     { name = 'where', argument = 'ADDRESS[/LENGTH][:rwx]', required = true, multiple = true,
@@ -85,8 +73,8 @@ and with -C, -t, --exclude-kernel and other options that hide writes.]],
     local by_event, handlers, count = {}, {}, counter.new { 'breakpoint', 'pid', 'comm', 'ip' }
     session.want { prints_events = not (opt.count or flame) }
     local is_wanted = opt.filter and session.condition('data', opt.filter)
-    local with_block = not (opt.quiet or opt.count or opt.input or flame)
-    local seen = (with_block or is_wanted) and stores.new(session, sees_all(opt, session))
+    local with_block = not (opt.quiet or opt.count or flame)
+    local seen = (with_block or is_wanted) and stores.new(session, opt)
     local left = is_wanted and opt.exit_n or math.huge
     if is_wanted then session.want { own_exit_n = true } end -- counts accesses that pass
     local shown, found, data -- the event that is being printed, its store and the data written
@@ -113,8 +101,6 @@ and with -C, -t, --exclude-kernel and other options that hide writes.]],
       local event = session.event { place.event, resolve = true, sample = seen and { 'regs_intr' } or nil }
       by_event[event.name], handlers[event] = place, show
     end
-    if is_wanted and session.is_source then return nil, '--filter is not supported in a source of events' end
-    if is_wanted and opt.input then return nil, '--filter needs live events; recordings contain no registers' end
 
     function handlers.describe(ev)
       local place, block = by_event[ev._event], nil

@@ -10,7 +10,7 @@ local sorted = require 'lib.sorted'
 local function sampled(session)
   session.want { own_exit_n = true }
   local clock = session.event { 'cpu-clock', period = 1e6, exclude_idle = true }
-  local id, busy = session.per_thread and '_tid' or '_cpu', {}
+  local id, busy = session.instance_field, {}
   local function sample(ev) busy[ev[id]] = (busy[ev[id]] or 0) + tonumber(ev._period) end
   return function(add)
     for _, instance in ipairs(sorted.keys(busy)) do
@@ -53,7 +53,7 @@ and cycles per busy ns (GHz). The cycles are tested with synthetic counts only.
     local has_cycles = not read and session.supports 'cycles'
     return ratios.start({
       name = 'cpu-util',
-      events = { session.per_thread and 'task-clock' or 'sched:sched_stat_runtime', has_cycles and 'cycles' or nil },
+      events = { ratios.running(session), has_cycles and 'cycles' or nil },
       read = read, handlers = handlers,
       columns = {
         { name = 'util', title = 'UTIL%', format = '%.1f', width = 6 },

@@ -37,6 +37,9 @@ args->ret, str() and @x[comm] = count(); a message says what to write for others
 
   start = function(opt, out, session)
     if not opt.lua and not opt.begin then return nil, 'missing LUA: Lua code to run for each event' end
+    if opt.lua and opt.lua:find '^[%w_*]+:[%w_*]+$' then
+      return nil, ("events stand after -e: profscript exec -e %s CODE"):format(opt.lua)
+    end
     local program, message = oneliner.compile(opt.lua or '', session, { opt.begin or '', opt['end'] or '' })
     message = message or program:refuses_sort(opt.sort)
     if message then return nil, message end

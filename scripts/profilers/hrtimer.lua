@@ -33,6 +33,7 @@ while a CPU is idle. The counts are those of the whole period.
   start = function(opt, out, session)
     if not opt.period and not opt.freq then return nil, 'set the sampling rate with --period or -F' end
     if opt.period and opt.freq then return nil, '--period and -F are mutually exclusive' end
-    return condition.start('hrtimer', opt.condition, opt, out, session)
+    local period = opt.period or math.floor(1e9 / opt.freq + 0.5)
+    return condition.start('hrtimer', period, opt.condition, opt, out, session)
   end,
 }

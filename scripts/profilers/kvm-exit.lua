@@ -12,9 +12,9 @@ local MAX_ROWS = 4096
 local KERNEL = 0x8000000000000000ULL -- the guest's kernel is above this address
 
 --- The exits that have ended, by CPU or thread and reason.
-local function new_totals(opt, per_thread)
+local function new_totals(opt, session)
   local columns = tables.latency_columns(opt.than ~= nil, {
-    { name = 'instance', title = per_thread and '[THREAD]' or '[CPU]', align = 'left', show = opt.perins },
+    { name = 'instance', title = ('[%s]'):format(session.instance_title), align = 'left', show = opt.perins },
     { name = 'exit_reason', width = 20, align = 'left' },
   })
   columns[#columns + 1] = { name = 'gsys_percent', title = '%gsys', width = 6, format = '%.2f' }
@@ -49,12 +49,6 @@ local function report(totals, out)
   totals.dropped = 0
 end
 
-local function explain_nothing(opt, out, session)
-  local where = session.recorded() and 'in this recording' or (session.per_thread or opt.cpus or opt.cgroups)
-    and 'on the traced CPUs or in the traced tasks' or 'on this machine'
-  out:warn(('kvm-exit: no exits: no virtual machine ran with KVM %s'):format(where))
-end
-
 --- Returns the handlers of the two events, and what they have seen.
 local function measure(opt, out, session, totals, map)
   -- By thread: the time of its current exit + 1 (0: none), the reason, and whether it left the guest's kernel.
@@ -62,7 +56,7 @@ local function measure(opt, out, session, totals, map)
   local kernel = array.new(threads.MAX)
   local seen = { known_from = -1, entries = false }
   local keys, hists, of_kernel = totals.keys, totals.hists, totals.of_kernel
-  local than, perins, per_thread = opt.than or math.huge, opt.perins, session.per_thread
+  local than, perins, instance = opt.than or math.huge, opt.perins, session.instance_field
   local exits = opt.than and session.slots(threads.MAX)
 
   local function leave(ev)
@@ -83,7 +77,7 @@ local function measure(opt, out, session, totals, map)
       return
     end
     local ns = ev._time - from
-    local id = keys.id(perins and (per_thread and tid or ev._cpu) or 0, isa, reason)
+    local id = keys.id(perins and ev[instance] or 0, isa, reason)
     hists:add(id, ns)
     if kernel[tid] ~= 0 then of_kernel[id] = of_kernel[id] + ns end
     map:add(ev._time, ns)
@@ -127,7 +121,7 @@ VM, give its process with -p.]],
     if not exit.fields.exit_reason or not exit.fields.isa then
       return nil, ('%s of this kernel has no fields exit_reason and isa; only x86 is supported'):format(exit.name)
     end
-    local totals, map = new_totals(opt, session.per_thread), heatmap.new { file = opt.heatmap, title = 'kvm exits' }
+    local totals, map = new_totals(opt, session), heatmap.new { file = opt.heatmap, title = 'kvm exits' }
     local leave, enter, seen = measure(opt, out, session, totals, map)
     return {
       [opt.exit_event] = leave,
@@ -136,7 +130,7 @@ VM, give its process with -p.]],
       stop = function()
         report(totals, out)
         map:write(out)
-        if not seen.entries then explain_nothing(opt, out, session) end
+        if not seen.entries then out:warn('kvm-exit: no exits: ' .. kvm.none_ran(opt, session)) end
       end,
       lost = function(gap) seen.known_from = math.max(seen.known_from, gap.to) end,
     }

@@ -14,7 +14,7 @@ a processor.]],
     { 'profscript ldlat-loads -i 1000', 'all CPUs, every second' },
     { 'profscript ldlat-loads --ldlat 30 --than 500 -- ./program', 'loads of a command, and a line for each slow one' },
   },
-  unsupported = { 'event' },
+  unsupported = { 'event', 'input' },
   options = ldlat.options {
     ldlat = { type = 'integer', default = 3, min = 1, max = 65535, unit = 'cycles',
       help = 'sample only loads with at least this latency' },

@@ -9,7 +9,7 @@ Needs an Intel processor: its PEBS samples one in every -T stores. Before Alder
 Lake and Sapphire Rapids it does not measure store latency, and the cycles are
 0. Tested with synthetic samples only, never on such a processor.]],
   examples = { { 'profscript ldlat-stores -i 1000', 'all CPUs, every second' } },
-  unsupported = { 'event' },
+  unsupported = { 'event', 'input' },
   options = ldlat.options {},
 
   start = function(opt, out, session)

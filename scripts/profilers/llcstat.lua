@@ -24,8 +24,7 @@ counts are scaled up. Tested with synthetic counts only, never on such machines.
   options = reports.options {},
 
   start = function(opt, out, session)
-    local l3 = not opt.input and fs.line(AMD_L3) -- the CPUs that count, one for each L3 cache
-    if l3 and session.per_thread then return nil, 'the PMU amd_l3 counts per cache, not per thread' end
+    local l3 = session.supports 'amd_l3/event=0x4/' and fs.line(AMD_L3) -- the CPUs that count, one for each L3 cache
     local events = { 'cache-references', 'cache-misses' }
     if l3 then
       for i, terms in ipairs(L3_EVENTS) do events[i] = ('amd_l3/%s/cpus="%s"/'):format(terms, l3) end
@@ -33,6 +32,7 @@ counts are scaled up. Tested with synthetic counts only, never on such machines.
     return ratios.start({
       name = 'llcstat',
       events = events,
+      only_cpus = l3 and 'the PMU amd_l3 counts per cache, not per thread' or nil,
       columns = {
         { name = 'references', metric = 'counter', title = 'REFERENCE' },
         { name = 'misses', metric = 'counter', title = 'MISSES' },

@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Kernel records other than samples: BPF programs, added and patched code, cgroups.
-local KINDS = { 'ksymbol', 'bpf_event', 'cgroup', 'text_poke' }
-local NAMES = { 'namespaces', 'comm', 'fork', 'exit', 'mmap', unpack(KINDS) }
+local events = require 'lib.events'
+
+local KINDS = { 'misc:ksymbol', 'misc:bpf_event', 'misc:cgroup', 'misc:text_poke' }
+local NAMES = { 'namespaces', 'comm', 'fork', 'exit', 'mmap', 'ksymbol', 'bpf_event', 'cgroup', 'text_poke' }
 local ALL = {}
 for _, name in ipairs(NAMES) do ALL[name] = true end
 
@@ -36,7 +38,7 @@ requested: ksymbol and bpf_event always, the others with --all-cgroups and
 
   start = function(opt, out, session)
     session.want { prints_events = true }
-    local handlers, missing = {}, {}
+    local handlers = {}
     local function show(ev) out:print_event(ev) end
     for _, kind in ipairs(opt.records or {}) do
       if not ALL[kind] then
@@ -44,19 +46,10 @@ requested: ksymbol and bpf_event always, the others with --all-cgroups and
       end
       handlers['misc:' .. kind] = show
     end
-    for _, kind in ipairs(opt.records and {} or KINDS) do
-      if session.supports('misc:' .. kind) then
-        handlers['misc:' .. kind] = show
-      else
-        missing[#missing + 1] = 'misc:' .. kind
-      end
-    end
-    if #missing == #KINDS then
-      error(('misc: %s none of %s'):format(opt.input and 'the recording contains' or 'this kernel has',
-        table.concat(missing, ', ')), 0)
-    elseif #missing > 0 and not opt.input then
-      out:warn('misc: this kernel has no ' .. table.concat(missing, ', '))
-    end
+    if opt.records then return handlers end
+    local kinds, message = events.existing(KINDS, nil, 'misc', out, session)
+    if message then error('misc: ' .. message, 0) end
+    for _, kind in ipairs(kinds) do handlers[kind] = show end
     return handlers
   end,
 }

@@ -33,7 +33,7 @@ local function new_distributions(list, opt, session)
     list = list, perins = opt.perins, keys = keys, positive = hist.set(slots), negative = hist.set(slots),
     numbers = session.tally { keys = opt.perins and keys or nil }, without = 0, huge = 0,
     spec = tables.new('distribution', {
-      { name = 'instance', title = session.per_thread and '[THREAD]' or '[CPU]', align = 'left', show = opt.perins },
+      { name = 'instance', title = ('[%s]'):format(session.instance_title), align = 'left', show = opt.perins },
       { name = 'event', align = 'left' },
       { name = 'calls', metric = 'counter', width = 8 },
       { name = 'total', metric = 'counter', width = 16 },
@@ -118,7 +118,7 @@ each event.
     end
     if #list == 0 then return nil, 'no events; select some with -e' end
     local found, limit, maps = new_distributions(list, opt, session), opt.than or math.huge, {}
-    local instance = session.per_thread and '_tid' or '_cpu'
+    local instance = session.instance_field
 
     local handlers = {}
     for i, event in ipairs(list) do

@@ -97,8 +97,10 @@ each task and CPU. A BPF program adds up the times if the kernel can run it; wit
       if not prio then return nil, problem end
       if opt.filter then return nil, '--filter and --prio are mutually exclusive' end
     end
-    local by_thread, only_comm = session.named_threads, opt.only_comm
-    if by_thread and opt.only_comm then return nil, '--only-comm does not work with -p, -t or a workload' end
+    local ours = threads.new(session, opt, not (opt.filter or opt.prio))
+    local times = cpu_time.new(opt, session, ours, prio)
+    local by_thread, only_comm = times.by_thread, opt.only_comm
+    if by_thread and only_comm then return nil, '--only-comm does not work with -p, -t or a workload' end
 
     local flat = tables.new('oncpu', {
       { name = 'cpu' },
@@ -113,8 +115,6 @@ each task and CPU. A BPF program adds up the times if the kernel can run it; wit
       for _, cell in ipairs(cells) do cell.runtime_ns, cell.longest_ns = cell.ns, cell.longest end
       out:table(flat, cells, nil, function() return text_of(cells, by_thread, opt, session.task_name) end)
     end
-    local ours = threads.new(session, opt, not (opt.filter or opt.prio))
-    local times = cpu_time.new(opt, session, ours, prio)
     local handlers = times.handlers
     local function report(time)
       local cells, hidden = times.take(time)

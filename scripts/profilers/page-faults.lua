@@ -21,7 +21,7 @@ perf's event of that name, which has no address.]],
 
   start = function(opt, out, session)
     local flame = flamegraph.new(opt, session, out, { title = 'page faults', unit = 'faults' })
-    local with_registers = opt.call_graph and not opt.input and not flame
+    local with_registers = opt.call_graph and not flame
     session.want { prints_events = not flame }
     local line = buffer.new()
     local function describe(ev)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- A fixed panel of kernel activity per CPU. Longer than most profilers because the panel is a list of twenty events.
 -- luacheck: ignore 631 (the help shows a wide table)
+local events = require 'lib.events'
 local reports = require 'lib.reports'
 local tables = require 'lib.table'
 
@@ -29,19 +30,6 @@ local PANEL = {
   { 'power:cpu_idle', 'idle', gap = true, half = true },
 }
 
---- Returns the columns whose events exist, and the names of the missing events.
-local function available(opt, session)
-  local panel, missing = {}, {}
-  for _, column in ipairs(PANEL) do
-    if not column.only or opt[column.only] then
-      local list = session.supports(column[1]) and panel or missing
-      list[#list + 1] = column
-    end
-  end
-  for i, column in ipairs(missing) do missing[i] = column[1] end
-  return panel, missing
-end
-
 return {
   summary = 'Count kernel activity per CPU: scheduling, IRQs, memory, I/O',
   description = [[
@@ -64,16 +52,15 @@ lacks are reported once and have no column.
   options = reports.options { syscalls = { type = 'flag', help = 'also count system calls' } },
 
   start = function(opt, out, session)
-    local panel, missing = available(opt, session)
-    if #panel == 0 then
-      return nil, (opt.input and 'the recording contains' or 'this kernel has') .. ' none of its events'
+    local wanted = {}
+    for _, column in ipairs(PANEL) do
+      if not column.only or opt[column.only] then wanted[#wanted + 1] = column end
     end
-    if #missing > 0 and not opt.input then
-      out:warn('percpu-stat: this kernel has no ' .. table.concat(missing, ', '))
-    end
-    local events, columns = {}, {}
-    for i, column in ipairs(panel) do events[i] = column[1] end
-    local counts = session.count(events)
+    local panel, message = events.existing(wanted, function(column) return column[1] end, 'percpu-stat', out, session)
+    if message then return nil, message end
+    local names, columns = {}, {}
+    for i, column in ipairs(panel) do names[i] = column[1] end
+    local counts = session.count(names)
     columns[1] = {
       name = counts.title == 'CPU' and 'cpu' or 'tid',
       title = ('[%s]'):format(counts.title),

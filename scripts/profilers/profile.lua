@@ -1,24 +1,11 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- CPU profiler: samples what the CPUs run, at a fixed rate.
+local events = require 'lib.events'
 local flamegraph = require 'lib.flamegraph'
 local stacks = require 'lib.stacks'
 
 local UNITS = { cycles = 'cpu-cycles', ['cpu-clock'] = 'ns', ['task-clock'] = 'ns' }
-local RATE = 997 -- Hz; not in step with timers of 1 ms
-
---- Returns the events to sample by, and their name: cycles, or cpu-clock without a hardware PMU; of a recording, the
---- events that perf sampled by.
-local function samples(opt, out, session)
-  local recorded, list = session.recorded(), {}
-  for i, name in ipairs(recorded or {}) do list[i] = session.event { name } end
-  if recorded then return list, 'samples' end
-  local name = session.supports 'cycles' and 'cycles' or 'cpu-clock'
-  if name == 'cpu-clock' and opt.verbose > 0 then
-    out:warn 'profile: cannot count cycles (no hardware PMU); sampling by cpu-clock'
-  end
-  list[1] = session.event { name, freq = not opt.period and (opt.freq or RATE) or nil, exclude_idle = true }
-  return list, name
-end
+local RATE = events.RATE
 
 return {
   summary = 'Sample what the CPUs run, as lines or as a flame graph',
@@ -46,16 +33,16 @@ printed only if --than is given.]],
     kernel_callchain = {},
     filter = {},
     self = {},
-    than = { type = 'number', min = 0, max = 100, unit = '%', argument = 'PCT',
+    than = { type = 'number', needs = { 'live' }, min = 0, max = 100, unit = '%', argument = 'PCT',
       help = 'print only samples of CPUs (threads) that are busy for more than this share of a second' },
   },
 
   start = function(opt, out, session)
-    if opt.than and (opt.period or opt.input) then
-      return nil, '--than needs a sampling frequency: it does not work with --period or a recording'
+    if opt.than and opt.period then
+      return nil, '--than needs a sampling frequency: it does not work with --period'
     end
-    local events, name = samples(opt, out, session)
-    if #events == 0 then return nil, 'the recording contains no samples of hardware or clock events' end
+    local list, name = events.cpu_samples(opt, out, session)
+    if #list == 0 then return nil, 'the recording contains no samples of hardware or clock events' end
     local flame = flamegraph.new(opt, session, out, { title = ('profile: %s'):format(name) })
     local print_lines = not flame or opt.than ~= nil
     session.want { prints_events = print_lines and not opt.than }
@@ -63,11 +50,11 @@ printed only if --than is given.]],
     local is_seen = (opt.serve or opt.prometheus or opt.otlp) and not opt.query
     local sums = is_seen and stacks.new(session, { 'samples' }) or nil -- for metrics and the page
     local since, count = {}, {} -- by CPU or thread: start of the current second, samples in it
-    local per_thread = session.per_thread
+    local instance = session.instance_field
 
     --- Whether the current second was already busy enough at this sample.
     local function is_busy(ev)
-      local id = per_thread and ev._tid or ev._cpu
+      local id = ev[instance]
       if not since[id] or ev._time - since[id] >= 1e9 then since[id], count[id] = ev._time, 0 end
       count[id] = count[id] + 1
       return count[id] > 1 and count[id] >= enough
@@ -83,7 +70,7 @@ printed only if --than is given.]],
       sums:clear()
     end
     return flamegraph.follow(flame, {
-      [events] = sample,
+      [list] = sample,
       describe = function(ev)
         return ('profile: %d %s'):format(ev._period, UNITS[ev._event:match '^[^:]*'] or ev._event)
       end,

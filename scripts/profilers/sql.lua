@@ -1,6 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- SQL over events: each event is a table.
-local events = require 'lib.events'
 local sql = require 'lib.sql'
 
 return {
@@ -55,15 +54,6 @@ former run in it are replaced.]],
   },
 
   start = function(opt, out, session)
-    if session.is_source then return { [opt.event] = function() end } end
-    if not opt.query and not opt.output2 then
-      return nil, '--query SQL says what to print, --output2 FILE keeps the events; give at least one of them'
-    end
-    local list = events.list(opt.event)
-    if #list == 0 then return nil, 'no events; select some with -e' end
-    if opt.verify and not opt.query then return nil, '--verify compares the results of --query' end
-    if opt.verify and opt.output2 then out:warn 'sql: --verify has no effect with --output2' end
-    return sql.handlers { events = list, query = opt.query, file = opt.output2, memory = opt.memory,
-      verify = opt.verify and not opt.output2, by_interval = opt.interval ~= nil }
+    return sql.run(opt, out, session)
   end,
 }

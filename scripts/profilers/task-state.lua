@@ -84,7 +84,7 @@ wakeup is read as an event.
     end
     function handlers.interval() times.print(tracked.names()) end
     function handlers.stop(time)
-      if session.named_threads then tracked.count_current(time) end
+      tracked.count_current(time)
       times.print(tracked.names())
       if not session.supports 'sched:sched_wakeup' then tracked.missed.wakeups = 0 end -- none is expected
       unreported.warn(tracked.missed, out, 'task-state', 'the time before them is not counted',

@@ -94,16 +94,13 @@ Otherwise cpu-clock is used, which does not sample a CPU whose interrupts are
 off; other CPUs then detect the lockup in time, but without a stack. -v prints
 each check.]],
   examples = { { 'profscript watchdog -F 10 -g', 'predicted lockups with stacks' } },
-  unsupported = { 'event' },
+  unsupported = { 'event', 'input', 'threads' }, -- it watches the CPUs of this kernel
   options = {
     call_graph = {}, user_callchain = {}, kernel_callchain = {},
     freq = { default = 10 },
   },
 
   start = function(opt, out, session)
-    if opt.input or session.per_thread then
-      return nil, 'recordings, -p, -t and workloads are not supported: it watches the CPUs of this kernel'
-    end
     local thresh, timer = configuration()
     local period = thresh * 2e9 / 5
     local clock = session.event {

@@ -10,7 +10,7 @@ set -u
 cd "$(dirname "$0")" || exit 1
 OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest kernel that BPF programs support
 ON_OLD=' bindings/bpf/program bindings/bpf/sample_filter profilers/bpf-kvm_exit runtime/probes/probe '
-LONG=' bpf/ways/capture runtime/pull/vm '
+LONG=' bpf/gen/targets bpf/ways/capture runtime/pull/vm '
 CLOCKS=' runtime/pull/vm runtime/clocks/clock_axis runtime/clocks/kvm_ptp ' # nobody may set their clocks: they boot
 NESTED=' runtime/clocks/kvm_ptp ' # they boot a guest of their own
 MODULES=null_blk,kvm_amd,tcrypt,vsock_loopback

@@ -19,7 +19,14 @@ page() {
 		sleep 0.1
 	done
 	url=$(sed -n 's/.* the page is at //p' "$dir/err")
-	request() { curl -s "${url%%\?*}$1${url#*\?}"; }
+	request() {
+		local host=${url#http://}
+		host=${host%%/*}
+		exec {web}<>"/dev/tcp/${host%:*}/${host#*:}"
+		printf 'GET /%s HTTP/1.0\r\nHost: %s\r\n\r\n' "$1${url#*\?}" "$host" >&"$web"
+		sed '1,/^\r$/d' <&"$web"
+		exec {web}>&-
+	}
 	request '?' >"$dir/page"
 	{
 		sed '/<head>/q' "$dir/page"

@@ -7,15 +7,16 @@ local condition = {}
 
 --- Returns the handlers of a profiler that prints such samples.
 ---@param name string name of the profiler, which its lines start with
+---@param period number of the clock, in ns
 ---@param text string the condition, a C expression over the counts, see counts:condition()
----@param opt table options with period (ns) or freq
+---@param opt table
 ---@param out Output
 ---@param session Session
 ---@return table handlers
-function condition.start(name, text, opt, out, session)
+function condition.start(name, period, text, opt, out, session)
   local clock = session.event {
     'cpu-clock',
-    period = opt.period or math.floor(1e9 / opt.freq + 0.5),
+    period = period,
     sample = { 'read' },
   }
   local counts = session.count(opt.event or {}, { by = clock })
@@ -25,12 +26,12 @@ function condition.start(name, text, opt, out, session)
   for _, event in ipairs(counts.events) do order[#order + 1] = event.alias end
   if opt.call_graph then order[#order + 1] = 'stack' end
   tables.record(name, order)
-  local period
+  local elapsed -- since the clock's sample before
 
   local function print_fields(ev)
     local fields = {
       time = out:seconds(ev._time),
-      cpu = ev._cpu, pid = ev._pid, tid = ev._tid, comm = ev._comm, period = period,
+      cpu = ev._cpu, pid = ev._pid, tid = ev._tid, comm = ev._comm, period = elapsed,
     }
     for i, event in ipairs(counts.events) do
       fields[event.alias] = counts:has(ev._cpu, i) and counts:delta(i) or nil
@@ -42,11 +43,11 @@ function condition.start(name, text, opt, out, session)
   return {
     describe = function(ev)
       if ev._event ~= clock.name then return end
-      return period and not pass and ('%s: cpu-clock %d ns'):format(name, period) or name .. ': cpu-clock'
+      return elapsed and not pass and ('%s: cpu-clock %d ns'):format(name, elapsed) or name .. ': cpu-clock'
     end,
     [clock] = function(ev)
       local total
-      total, period = counts:take(ev)
+      total, elapsed = counts:take(ev)
       if not total or left == 0 or not is_true() then return end
       if pass then return pass(ev) end
       if out.format == 'text' then

@@ -139,7 +139,8 @@ function cpu_time.new(opt, session, ours, prio)
     count_running(time)
     return take_sums(sums, only_comm, session.task_name)
   end
-  return { handlers = { [event] = switch, lost = lost }, missed = missed, take = take, unknown = unknown }
+  return { by_thread = session.named_threads, handlers = { [event] = switch, lost = lost }, missed = missed,
+    take = take, unknown = unknown }
 end
 
 return cpu_time

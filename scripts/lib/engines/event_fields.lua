@@ -8,6 +8,7 @@ local runs = require 'bindings.run.run'
 local scripts = require 'bindings.options.scripts'
 local sessions = require 'bindings.run.session'
 local sys = require 'bindings.base.sys'
+local user_strings = require 'bindings.select.user_strings'
 local views = require 'bindings.view.views'
 
 local event_fields = {}
@@ -17,6 +18,8 @@ local event_fields = {}
 ---@field alias string
 ---@field filter? string
 ---@field fields event_fields.Field[]
+---@field view table names and strings that handlers can read
+---@field texts table<string, boolean> see views.texts()
 
 ---@class event_fields.Field
 ---@field name string
@@ -59,7 +62,8 @@ local function describe(event)
         unit = event_fields.unit(field.name) }
     end
   end
-  return { name = event.name, alias = event.alias, filter = event.filter, fields = fields }
+  return { name = event.name, alias = event.alias, filter = event.filter, fields = fields, view = event.view,
+    texts = views.texts(event.fields) }
 end
 
 local function look_up(session, opt, texts, settings)
@@ -73,6 +77,7 @@ local function look_up(session, opt, texts, settings)
   for i, event in ipairs(set.list) do
     event_filter.split(event, settings.input ~= nil) -- a mistake in it is told here, not when the events are opened
     list[i] = describe(event)
+    list[i].strings = user_strings.names(set.catalog, event.name)
   end
   return list
 end

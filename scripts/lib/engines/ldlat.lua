@@ -44,16 +44,15 @@ end
 ---@return table? handlers nil: see message
 ---@return string? message
 function ldlat.start(settings, opt, out, session)
-  if opt.input then return nil, 'recordings are not supported' end
   local event = session.event {
     ('%s/%s/'):format(pmu_of(settings.name), settings.terms),
     period = opt.trigger ~= 0 and opt.trigger or opt.period, precise = 3, resolve = true,
     sample = { 'weight', 'data_src', 'phys_addr' }, exclude_guest = true,
   }
   local keys, hists = intern.new(2, MAX_ROWS), hist.set(MAX_ROWS + 1)
-  local than, perins, per_thread = opt.than or math.huge, opt.perins, session.per_thread
+  local than, perins, instance = opt.than or math.huge, opt.perins, session.instance_field
   local columns = {
-    { name = 'instance', title = per_thread and '[THREAD]' or '[CPU]', show = perins or false },
+    { name = 'instance', title = ('[%s]'):format(session.instance_title), show = perins or false },
     { name = 'source', title = settings.title, width = 60, align = 'left' },
     { name = 'samples', metric = 'counter', width = 8 },
   }
@@ -85,7 +84,7 @@ function ldlat.start(settings, opt, out, session)
   return {
     [event] = function(ev)
       local cycles = ev._weight
-      hists:add(keys.id(perins and (per_thread and ev._tid or ev._cpu) or 0, ev._data_src), cycles)
+      hists:add(keys.id(perins and ev[instance] or 0, ev._data_src), cycles)
       if cycles > than then out:print_event(ev) end
     end,
     describe = function(ev)

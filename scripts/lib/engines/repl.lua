@@ -216,7 +216,10 @@ function actions.program(self, action)
   local number = action.number
   if number and not self.programs[number] then return ('there is no program %d\n'):format(number) end
   local new, message = self:_compile(action.argument, action.event)
-  if not new then return (message:gsub('exec:%d+: ', '')) .. '\n' end
+  if not new then
+    local is_word = action.argument:find '^[%w_+-]+%s*[%w_]*$'
+    return (message:gsub('exec:%d+: ', '')) .. (is_word and '; `help` lists what can be typed' or '') .. '\n'
+  end
   if not number then
     self._last = self._last + 1
     number = self._last
@@ -467,6 +470,7 @@ function Repl:open()
     kept.reader:use(self._out, complete)
   else
     kept.reader = line_reader.new(self._out, PROMPT, complete)
+    if kept.reader.is_terminal then self._out:write('`help` lists what can be typed, Ctrl-D ends\n') end
   end
   self._reader = kept.reader
   self._out.has_prompt = kept.reader.is_terminal

@@ -82,7 +82,7 @@ local function detect_unreported(found, outgoing, sleeps, ours)
   local checks = {}
   checks[incoming] = function(ev)
     if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time, ev._cpu) end
-    if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time, ev._cpu) end
+    if ours.has(ev.next_pid) then enters(ev.next_pid, ev._time, ev._cpu, ev.prev_pid) end
   end
   if not sees_all then
     local function leave(ev) leaves(ev.prev_pid, ev._time, ev._cpu) end

@@ -10,6 +10,12 @@ local BEFORE, AFTER = 15, 4 -- bytes of code to read before and after the instru
 local KERNEL = 0x8000000000000000ULL -- first kernel address
 local MAX_EXACT = 2 ^ 53 -- larger offsets are not exact in a Lua number
 
+-- Options that hide some of the accesses.
+local PARTIAL = {
+  'exclude_user', 'exclude_kernel', 'exclude_host', 'exclude_guest', 'cpus', 'cgroups', 'exclude_pid', 'prio',
+  'sched_policy', 'irqs_disabled', 'tif_need_resched', 'nr_running_min', 'nr_running_max',
+}
+
 local function read_at(path, offset, n)
   local file = offset >= 0 and offset < MAX_EXACT and io.open(path, 'rb')
   local bytes = file and file:seek('set', offset) and file:read(n)
@@ -22,13 +28,21 @@ end
 local Stores = {}
 Stores.__index = Stores
 
+--- Whether all writes to kernel memory are seen, and all writes to the memory of the traced processes.
+local function sees_all(opt, session)
+  local all = not session.per_thread or session.inherits and not opt.tids
+  for _, name in ipairs(PARTIAL) do all = all and not opt[name] end
+  return { kernel = all and not session.per_thread, user = all }
+end
+
 --- Creates the state of a run. The result of a read-modify-write instruction (inc, or) is known only if all writes to
 --- the address are recorded.
 ---@param session Session
----@param sees_all { kernel: boolean, user: boolean } whether all writes to kernel and to user addresses are recorded
+---@param opt table of the run
 ---@return Stores
-function stores.new(session, sees_all)
-  return setmetatable({ session = session, sees_all = sees_all, core = (kcore.open '/proc/kcore'), known = {} }, Stores)
+function stores.new(session, opt)
+  return setmetatable({ session = session, sees_all = sees_all(opt, session), core = (kcore.open '/proc/kcore'),
+    known = {} }, Stores)
 end
 
 --- Reads memory of the kernel or of a running process.

@@ -1,21 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Symbolizes addresses from other tools and finds functions in a file. Implements --symbols, which speaks pprof's
 --- symbolizer protocol.
-local ffi = require 'ffi'
 local check = require 'bindings.base.check'
-local failure = require 'bindings.base.failure'
-local sys = require 'bindings.base.sys'
-local usdt = require 'bindings.select.usdt'
+local program_symbols = require 'bindings.select.program_symbols'
 
-local C = ffi.C
 local symbolize = {}
 
 local MAX_EXACT = 2 ^ 53 -- user-space addresses are smaller
 
 ---@class Symbolizer
----@field package _file ffi.cdata* the program's struct elf_file
----@field package _path string
----@field package _symbols ffi.cdata*
+---@field package _program ProgramSymbols
 ---@field package _maps { first: number, last: number, offset: number, path: string }[]
 local Symbolizer = {}
 Symbolizer.__index = Symbolizer
@@ -25,20 +19,7 @@ Symbolizer.__index = Symbolizer
 ---@return Symbolizer
 function symbolize.new(program)
   check.is(program, 'string', 'symbolize.new takes the name of a file')
-  local err = ffi.new 'struct error'
-  -- The caller usually runs in the directory of the program.
-  if not program:find '/' and sys.stat(program) then program = './' .. program end
-  local path = usdt.find_binary(program)
-  local file = C.elf_file_open(path, err)
-  if file == nil then failure.raise('%s', ffi.string(err.text)) end
-  local symbols = C.symbols_new(true, C.NAMES_SHORT)
-  if symbols == nil then failure.raise 'out of memory' end
-  return setmetatable({
-    _file = ffi.gc(file, C.elf_file_free),
-    _path = path,
-    _symbols = ffi.gc(symbols, C.symbols_free),
-    _maps = {},
-  }, Symbolizer)
+  return setmetatable({ _program = program_symbols.open(program), _maps = {} }, Symbolizer)
 end
 
 --- Adds a mapping.
@@ -83,7 +64,8 @@ function Symbolizer:_find(address)
 end
 
 --- Returns the file and offset of an address: from its mapping, or from the program as linked.
----@return string? path, integer|ffi.cdata*|nil offset
+---@return string? path
+---@return number|integer64|nil offset nil: unknown
 function Symbolizer:_place(address)
   local map = self:_find(address)
   if map then
@@ -92,8 +74,7 @@ function Symbolizer:_place(address)
     if is_file then return map.path, address - map.first + map.offset end
     return
   end
-  local offset = ffi.new 'uint64_t[1]'
-  if C.elf_file_offset(self._file, address, 1, offset) == 0 then return self._path, offset[0] end
+  return self._program.path, self._program.offset_of(address)
 end
 
 --- Returns the function at an address, with the offset from its start.
@@ -104,11 +85,7 @@ function Symbolizer:symbol(digits)
   local address = tonumber(digits, 16)
   if not address or address >= MAX_EXACT then return end
   local path, offset = self:_place(address)
-  if not path then return end
-  local symbol = ffi.new 'struct symbol'
-  local id = C.symbols_add(self._symbols, ffi.new('struct symbols_file', { path = path }))
-  if not C.symbols_find(self._symbols, id, offset, symbol) then return end
-  return ('%s+0x%x'):format(ffi.string(symbol.name), tonumber(symbol.offset))
+  return path and offset and self._program.symbol_at(path, offset)
 end
 
 --- Returns the file offset of a function of the program.
@@ -117,9 +94,8 @@ end
 function Symbolizer:offset(name)
   check.self(self, Symbolizer, 'symbolizer:offset')
   local func, offset = name:match '^(.+)%+(0x%x+)$'
-  local out, err = ffi.new 'uint64_t[1]', ffi.new 'struct error'
-  if C.elf_file_function(self._file, func or name, tonumber(offset or 0), out, err) < 0 then return end
-  return ('0x%x'):format(tonumber(out[0]))
+  local place = self._program.function_at(func or name, tonumber(offset or 0))
+  return place and ('0x%x'):format(place)
 end
 
 return symbolize

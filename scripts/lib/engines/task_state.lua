@@ -67,11 +67,22 @@ local function open_events(self)
   return events, only ~= nil
 end
 
---- Returns the handlers of the events.
----@param of { is_ours: function, missed: Unreported, states: Array, since: Array, only_sleep: boolean, add: function,
---- current: fun(pid: integer): integer, set_state: fun(pid: integer, state: integer, ev: Ev), born: function,
---- left?: fun(pid: integer, ev: Ev) }
-local function handlers_of(events, of)
+--- What the handlers of events need.
+---@class (private) TaskStateParts
+---@field is_ours fun(pid: integer): boolean
+---@field missed Unreported
+---@field states Array
+---@field since Array
+---@field only_sleep boolean
+---@field add function
+---@field current fun(pid: integer): integer
+---@field set_state fun(pid: integer, state: integer, ev: Ev)
+---@field born function
+---@field left? fun(pid: integer, ev: Ev)
+
+--- Returns the handlers of the two sides of a switch.
+---@param of TaskStateParts
+local function switch_sides(of)
   local is_ours, missed, since, only_sleep = of.is_ours, of.missed, of.since, of.only_sleep
   local add, current, set_state, left = of.add, of.current, of.set_state, of.left
   local function leaves(ev)
@@ -102,6 +113,15 @@ local function handlers_of(events, of)
     end
     set_state(pid, ON_CPU, ev)
   end
+  return leaves, enters
+end
+
+--- Returns the handlers of the events.
+---@param of TaskStateParts
+local function handlers_of(events, of)
+  local is_ours, missed, since, only_sleep = of.is_ours, of.missed, of.since, of.only_sleep
+  local add, current, set_state = of.add, of.current, of.set_state
+  local leaves, enters = switch_sides(of)
   local handlers = {}
   local function wakes(ev)
     local pid = ev.pid
@@ -141,6 +161,32 @@ local function handlers_of(events, of)
   return handlers
 end
 
+--- Adds the functions of tracked states.
+---@param self TrackedStates
+---@param of table
+---@return TrackedStates
+local function tracked(self, of)
+  local in_kernel, states, since, loss = of.in_kernel, of.states, of.since, of.loss
+  function self.names() return in_kernel:names() end
+  function self.dropped() return loss.dropped end
+  function self.set_first(tid, state)
+    local is_done = in_kernel:set_first(tid, state ~= ON_CPU and state or nil)
+    if not is_done then states[tid] = state == ON_CPU and RUNNABLE or state end
+  end
+  function self.count_current(time)
+    if not of.session.named_threads then return end
+    in_kernel:each(function(tid, state, from) states[tid], since[tid] = state, from end)
+    for pid = 1, threads.MAX - 1 do
+      local state = states[pid]
+      if state ~= 0 and state ~= RUNNABLE and since[pid] >= loss.known_from and time > since[pid]
+        and task_states.lasts(pid, state, self.missed) then
+        of.add(pid, state, time - since[pid])
+      end
+    end
+  end
+  return self
+end
+
 --- Follows the states of tasks.
 ---@param given TaskStateSettings
 ---@return TrackedStates
@@ -148,7 +194,7 @@ function task_state.new(given)
   local opt, session, times = given.opt, given.session, given.times
   local hists, row = times.hists, times.row
   local states, since = array.new(threads.MAX), array.new(threads.MAX)
-  local known_from, dropped = 0, 0 -- the end of the last loss: states that began before it are unknown
+  local loss = { known_from = 0, dropped = 0 } -- the end of the last one: states that began before it are unknown
   local missed = unreported.new()
   local than, all_but_s = opt.than or math.huge, opt.interruptible == false
   local pass = opt.than and session.gate()
@@ -173,8 +219,8 @@ function task_state.new(given)
   --- Returns the current state of the task, 0 if it is unknown.
   local function current(pid)
     local state = states[pid]
-    if state ~= 0 and since[pid] < known_from then
-      dropped = dropped + 1
+    if state ~= 0 and since[pid] < loss.known_from then
+      loss.dropped = loss.dropped + 1
       states[pid] = 0
       return 0
     end
@@ -189,7 +235,7 @@ function task_state.new(given)
   local handlers = handlers_of(events, { is_ours = given.ours.has, missed = missed, states = states, since = since,
     only_sleep = only_sleep, add = add, current = current, set_state = set_state, born = given.ours.born,
     left = flame and function(pid, ev) stacks[pid] = ev._stack end })
-  handlers.lost = function(gap) known_from = math.max(known_from, gap.to) end
+  handlers.lost = function(gap) loss.known_from = math.max(loss.known_from, gap.to) end
   in_kernel = session.task_states {
     events = events, handlers = handlers, hists = hists, row = row, other = times.other, missed = missed,
     by_thread = opt.perins, only = only_sleep, all_but_sleep = all_but_s, than = opt.than, print = print_wait,
@@ -197,24 +243,8 @@ function task_state.new(given)
     needs_events = given.names and 'tasks are selected by name' or flame and 'a flame graph is drawn' or nil,
   }
 
-  local self = { handlers = handlers, missed = missed, flame = flame }
-  function self.names() return in_kernel:names() end
-  function self.dropped() return dropped end
-  function self.set_first(tid, state)
-    local is_done = in_kernel:set_first(tid, state ~= ON_CPU and state or nil)
-    if not is_done then states[tid] = state == ON_CPU and RUNNABLE or state end
-  end
-  function self.count_current(time)
-    in_kernel:each(function(tid, state, from) states[tid], since[tid] = state, from end)
-    for pid = 1, threads.MAX - 1 do
-      local state = states[pid]
-      if state ~= 0 and state ~= RUNNABLE and since[pid] >= known_from and time > since[pid]
-        and task_states.lasts(pid, state, missed) then
-        add(pid, state, time - since[pid])
-      end
-    end
-  end
-  return self
+  return tracked({ handlers = handlers, missed = missed, flame = flame }, { in_kernel = in_kernel, states = states,
+    since = since, loss = loss, add = add, session = session })
 end
 
 return task_state

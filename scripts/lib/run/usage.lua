@@ -2,7 +2,7 @@
 --- What a run itself uses: the CPU time and memory of this process, at an interval (--usage-self) and on SIGUSR2, which
 --- also prints the state of the run.
 local ffi = require 'ffi'
-local dry_run = require 'bindings.run.dry_run'
+local dry_run = require 'bpf.run.dry_run'
 local stack_report = require 'bindings.report.stack_report'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'

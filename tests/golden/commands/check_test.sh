@@ -51,6 +51,38 @@ check 'a good script is a success' "$PROFSCRIPT" check good.lua "$TOP"/examples/
 "$PROFSCRIPT" ./option.lua --input "$DATA/sched.data" >out 2>err
 check 'a run is refused before it starts' test $? -eq 2 -a ! -s out
 
+# What the formats of events tell, where they may be read.
+cat >formats.lua <<'E'
+local counter = require 'lib.counter'
+return { summary = 'S', start = function(_, out)
+  local c = counter.create { 'pid' }
+  return {
+    ['sched:sched_switchh'] = function(ev) out:print(ev.x) end,
+    ['sched:sched_switch'] = function(ev) if ev.prev_pid == '0' then out:print(ev.prev_pdi) end end,
+    ['sched:sched_switch/prev_pidd==0/'] = function(ev) if ev.prev_comm ~= 0 then c:add(1, ev.prev_pid) end end,
+    intervall = function() end,
+  }
+end }
+E
+echo "return { summary = 'S', start = function() local t = {} return end }" >nothing.lua
+echo "return { summary = 'S', start = function(opt, out) session.stop() return {} end }" >session.lua
+echo "return { summary = 'S', start = function(_, out) return { ['a:b'] = function(ev) out:print(ev.end) end } end }" >word.lua
+if [ -r /sys/kernel/tracing/events/sched/sched_switch/format ]; then
+	"$PROFSCRIPT" check formats.lua >out 2>&1
+	expect_line 'a wrong module member' "^formats.lua:3: lib.counter has no 'create'" out
+	expect_line 'a wrong event' "^formats.lua:5: no such event 'sched:sched_switchh'; did you mean" out
+	expect_line 'a number that is compared with text' "^formats.lua:6: ev.prev_pid is a number, .* '0'; write 0 without quotes" out
+	expect_line 'a wrong field' "^formats.lua:6: event .* has no field 'prev_pdi'; did you mean 'prev_pid'" out
+	expect_line 'a wrong filter' "^formats.lua:7: bad filter of sched:sched_switch 'prev_pidd==0'" out
+	expect_line 'a wrong handler' "^formats.lua:8: unknown handler 'intervall'; did you mean 'interval'" out
+else
+	skip 'mistakes that formats tell' 'formats cannot be read'
+fi
+"$PROFSCRIPT" check nothing.lua session.lua word.lua >out 2>&1
+expect_line 'a start that returns nothing' '^nothing.lua:1: start returns nothing' out
+expect_line 'a parameter that is missing' "undeclared global 'session'; write start = function" out
+expect_line 'a field that is a word of Lua' "near 'end'; 'end' is a word of Lua: write ev" out
+
 cat >keys.lua <<'E'
 local seen = {}
 return { summary = 'S', start = function() return { ['block:block_rq_issue'] = function(ev)

@@ -10,4 +10,4 @@ else
 		refused "$name" 3 "$name: needs (an Intel processor|a hardware PMU)" $name --trigger 10 --than 30
 	done
 fi
-refused 'a recording' 2 'ldlat-loads: .*recordings are not supported' ldlat-loads --input "$DATA/sched.data"
+refused 'a recording' 2 "ldlat-loads: option '--input' does not apply to this profiler" ldlat-loads --input "$DATA/sched.data"

@@ -10,5 +10,9 @@ check 'it prints late samples' test "$(grep -c 'irq-off: cpu-clock [0-9]* ns' "$
 timeout 20 "$PROFSCRIPT" irq-off --period 1ms -L 1001 --precise -N 2 >"$TMP/out" # us
 check '-L is --than' test "$(grep -c 'irq-off: cpu-clock [0-9]* ns' "$TMP/out")" -eq 2
 refused '-L is in us' 2 '.*--than must be longer than --period' irq-off -L 1000 --period 1ms
-refused 'it needs a limit' 2 ".*option '--than T' is required" irq-off
-refused 'nothing can be late' 2 '.*--than must be longer than --period' irq-off --than 1ms
+check_status 'a limit alone has a period that fits' 0 timeout 20 "$PROFSCRIPT" irq-off -L 10000 --duration 0.3
+"$PROFSCRIPT" irq-off --dry-run >"$TMP/plan"
+expect_line 'without a limit, it is 20 ms, and the period 10 ms' 'cpu-clock: .* every 10000000th event' "$TMP/plan"
+timeout 20 "$PROFSCRIPT" irq-off -L 15 -N 1 >"$TMP/out" # half of it is less than the shortest period
+expect_line 'the time between the interrupts' 'irq-off: cpu-clock [0-9]{5,} ns' "$TMP/out"
+refused 'nothing can be late' 2 '.*--than must be longer than --period' irq-off --than 1ms --period 1ms

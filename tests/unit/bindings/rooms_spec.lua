@@ -7,7 +7,6 @@ local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr
 local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'run', 'followers', 'command', '' }
 local WITH_FFI = { ['scripts/lib/sql'] = true, ['scripts/lib/export'] = true, ['scripts/lib/export/formats'] = true,
   ['scripts/lib/serve'] = true, ['scripts/lib/command'] = true, ['scripts/lib/run'] = true }
-local FFI_FILES = { ['scripts/lib/engines/symbolize.lua'] = true } -- the symbols of any program, for --symbols
 local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true } -- where scripts and users look for names
 local MAX_FILES = 30
 local C_FOLDERS = { 'os', 'process', 'clocks', 'formats', 'decode', 'symbols', 'stacks', 'relations', 'probes', 'bpf',
@@ -73,7 +72,7 @@ describe('folders', function()
   it('of scripts/ use FFI only where it is said above', function()
     for _, use in ipairs(grep("require *\\(?'ffi'", 'bindings scripts examples')) do
       local folder = use.file:match '^(.*)/'
-      assert(folder:find '^bindings' or WITH_FFI[folder] or FFI_FILES[use.file], use.file)
+      assert(folder:find '^bindings' or WITH_FFI[folder], use.file)
     end
   end)
 
@@ -83,6 +82,16 @@ describe('folders', function()
       assert(not name:find '^bindings' and not name:find '^bpf%.' and name ~= 'ffi', use.file)
       assert(not name:find '^lib%.' or name:find '^lib%.[%w_]+$' or name:find '^lib%.engines%.', use.file)
     end
+  end)
+
+  it('of profilers and examples do not ask where they run', function()
+    local pattern = '(opt|session)\\.(input|is_source|per_thread|named_threads|recorded|inherits|is_in_kernel)\\b'
+      .. '|:(is_)?in_kernel\\('
+    grep(pattern, 'scripts/lib') -- finds what it looks for
+    local pipe = assert(io.popen(("grep -rnE '%s' scripts/profilers examples"):format(pattern)))
+    local found = pipe:read '*a'
+    pipe:close()
+    assert.equal('', found)
   end)
 
   it('hold at most 30 files', function()

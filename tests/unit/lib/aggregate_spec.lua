@@ -113,7 +113,8 @@ describe('aggregate', function()
     local rows, out = rows_of(q)
     assert.equal(100, rows[1].value:stats().count) -- the histogram, which is not printed
     rows[1].value = nil
-    assert.same({ k = 'a', count = 100, total = 5050, min = 1, p50 = 50, p95 = 95, p99 = 99, max = 100 }, rows[1])
+    assert.same({ k = 'a', count = 100, total = 5050, min = 1, p50 = 50, p95 = 95, p99 = 99, max = 100,
+      avg = 50.5, variance = 833.25, stddev = math.sqrt(833.25) }, rows[1])
     assert.same({ 'quantiles: counted 1 negative values as 0' }, out.warnings)
   end)
 

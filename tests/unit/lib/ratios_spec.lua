@@ -22,7 +22,8 @@ local function run(name, counts, share, per_thread, opt)
   }
   local session = {
     per_thread = per_thread,
-    supports = function() return true end,
+    instance_title = per_thread and 'THREAD' or 'CPU',
+    supports = function(event) return not (opt.is_recorded and event:match '^amd_l3') end,
     stop = function() stopped = true end,
     event = function() return 'sampled' end,
     want = function() end,
@@ -84,7 +85,7 @@ describe('ratios of counts', function()
     assert.same({ { cpu = 0, references = 1000, misses = 250, hit = 75, run = 100, miss_latency = 100 },
       { cpu = 8, references = 10, misses = 0, hit = 100, run = 100 } }, rows)
     assert.has_error(function() run('llcstat', counts, 1, true) end, 'the PMU amd_l3 counts per cache, not per thread')
-    assert.equal('cache-references', select(3, run('llcstat', counts, 1, true, { input = 'perf.data' }))[1])
+    assert.equal('cache-references', select(3, run('llcstat', counts, 1, true, { is_recorded = true }))[1])
   end)
 
   it('split-lock: samples by place, in the order of their number', function()

@@ -40,6 +40,23 @@ describe('unreported switches', function()
     assert.equal(2, missing { { 0, 2, 1 }, --[[1 to 0; on CPU 1: 0 to 1]] { 1, 1, 0 } })
   end)
 
+  it('are none if the sides of a switch are two events, in any order', function()
+    for _, is_second_first in ipairs { false, true } do
+      local found, leaves, enters = unreported.watch()
+      local function switch(time, prev, next)
+        if is_second_first then enters(next, time, 0, prev) end
+        leaves(prev, time, 0)
+        if not is_second_first then enters(next, time, 0, prev) end
+      end
+      switch(1, 3, 1)
+      for time = 2, 20 do switch(time, time % 2 == 0 and 1 or 2, time % 2 == 0 and 2 or 1) end
+      assert.equal(0, found.switches)
+      --[[2 to 1]]
+      switch(30, 1, 2)
+      assert.equal(1, found.switches)
+    end
+  end)
+
   it('do not include lost ones', function()
     assert.equal(0, missing { { 0, 3, 1 }, { 0, 1, 2 }, 'lost', { 0, 1, 2 }, { 0, 2, 1 } })
   end)

@@ -42,6 +42,7 @@ describe('ldlat', function()
       print_event = function(_, ev) printed[#printed + 1] = ev end,
     }
     local session = {
+      instance_field = '_cpu', instance_title = 'CPU',
       event = function(params)
         asked = params
         return 'the event'

@@ -26,6 +26,7 @@ for name in top breakpoint oncpu exec list; do # with and without events, argume
 	expect_text "help $name" "$TMP/help" "$PROFSCRIPT" help $name
 done
 expect_text 'help with -v' "$TMP/help" "$PROFSCRIPT" -v help list
+expect_line 'help as the word after a profiler without -e' '^usage: profscript profile ' <("$PROFSCRIPT" profile help)
 expect_line 'help of an event' '^profscript trace -e raw_syscalls:sys_enter|^raw_syscalls:sys_enter: ' \
 	<("$PROFSCRIPT" help trace --input lost.data -e raw_syscalls:sys_enter)
 "$PROFSCRIPT" -h >"$TMP/help"

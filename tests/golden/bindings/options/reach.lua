@@ -31,7 +31,7 @@ return {
       expression = session.expression(event, 'common_pid'), details = details,
       keys = require('lib.intern').new(1, 10), counter = require('lib.counter').new { 'a' },
       stacks = require('lib.stacks').new(session, { 'a' }), calltree = require('lib.calltree').new {},
-      stores = require('lib.engines.stores').new(session, true),
+      stores = require('lib.engines.stores').new(session, opt),
       symbolizer = require('lib.engines.symbolize').new '/proc/self/exe',
       screen = require('lib.screen').new(out, { columns = {} }, { 'a' }),
     }

@@ -100,20 +100,20 @@ else
 	cat >hides.lua <<'LUA'
 return {
   summary = 'Hide system calls of user 54321 from perf',
-  start = function(_, _, session)
+  start = function(_, out, session)
     session.bpf { source = [[
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 SEC("tracepoint/raw_syscalls/sys_exit") int hides(void *ctx) { return (unsigned)bpf_get_current_uid_gid() != 54321; }
 char LICENSE[] SEC("license") = "GPL";
 ]] }:attach()
-    return {}
+    return { interval = function() out:print 'attached' end }
   end,
 }
 LUA
-	"$PROFSCRIPT" hides.lua >hides.out 2>&1 &
+	"$PROFSCRIPT" hides.lua -i 100 >hides.out 2>&1 &
 	hides=$!
-	wait_for 60 sh -c 'bpftool prog 2>/dev/null | grep -q "name hides" || kill -USR2 '"$hides"
+	check 'a program that hides events' wait_for 60 grep -q attached hides.out
 	chmod 755 .
 	start exec --capture perf -e "raw_syscalls:sys_exit/id==$GETPPID/" 'count(ev.id)'
 	setpriv --reuid 54321 --clear-groups "$TOP/build/workloads/syscalls" 500

@@ -126,7 +126,6 @@ local accepted = {
   { 'trace', { verbose = 0, quiet = false, order = true, format = 'text', event = {}, self = false } },
   { 'trace -h', { help = 'own' } },
   { 'trace --help=all', { help = 'all' } },
-  { 'profile help', { help = true } },
   { 'trace -V', { version = true } },
   { 'kmemleak --help', { help = 'own' } },
   -- Numbers.

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local ffi = require 'ffi'
-local dry_run = require 'bindings.run.dry_run'
+local dry_run = require 'bpf.run.dry_run'
 local explain = require 'lib.command.explain'
 local options = require 'bindings.options.parser'
 local sampling = require 'bindings.view.sampling'

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Output of `profscript explain SCRIPT`: what --dry-run prints, with the reasons why events are not counted or
 --- captured by BPF programs, and what runs where for each line of the handlers. It decides nothing itself.
-local dry_run = require 'bindings.run.dry_run'
+local dry_run = require 'bpf.run.dry_run'
 local text = require 'bindings.base.text'
 
 local explain = {}
