@@ -25,9 +25,10 @@ function interrupts.warn(run)
     end
   end
   if not found then return end
-  run.out:warn(('%s: %s%s also happens in interrupts, which hit any task: those that were in the time of other tasks are '
-    .. 'missing, even if they are about the threads selected; without a command, -p or -t all are there'):format(run.name,
-    found, n > 1 and (' (and %d more)'):format(n - 1) or ''))
+  local others = n > 1 and (' (and %d more)'):format(n - 1) or ''
+  run.out:warn(('%s: %s%s also happens in interrupts, which hit any task: those that were in the time of other tasks '
+    .. 'are missing, even if they are about the threads selected; without a command, -p or -t all are there'):format(
+    run.name, found, others))
 end
 
 return interrupts
