@@ -56,5 +56,13 @@ for how in -- '--filter states --'; do
 	csv rundelay --perins $how "${args[@]}"
 	check "${how% --}: no wait as long as its sleeps" bash -c "! awk -F, '\$5 == \"sched_wakeup\" && \$13 > 90e6 { print; n = 1 } END { exit !n }' '$TMP/out'"
 done
+# The two sides of a switch between two of the tasks are two events, and either may come first.
+taskset -c 0 timeout 6 yes >/dev/null &
+taskset -c 0 timeout 6 yes >/dev/null &
+for how in auto perf; do
+	timeout 20 "$PROFSCRIPT" rundelay --filter yes --duration 0.5 --capture "$how" >"$TMP/out" 2>"$TMP/err"
+	expect_line "--capture $how: waits of tasks that take turns" 'sched_switch => sched_switch' "$TMP/out"
+	check "--capture $how: all of their switches are reported" test "$(grep -c 'did not report' "$TMP/err")" -eq 0
+done
 refused '--filter without a name' 2 'rundelay: --filter requires task names' rundelay --filter ,
 refused '--filter with a quote' 2 "rundelay: 'a\"b': task names with quotes" rundelay --filter 'a"b'
