@@ -183,7 +183,7 @@ function aggregate.new(kind, keys, settings)
     _low = low, _high = high, _step = step, _last = how.linear and math.ceil((high - low) / step) or nil,
     _spec = tables.new(settings.name or kind, columns),
     _value = columns[#keys + 1].name,
-    _show = show,
+    _show = SHOW[settings.unit],
     _histogram = settings.value or 'value', -- field of the rows
     _stacks = settings.stacks or {},
     _addresses = settings.addresses or {},
