@@ -21,8 +21,10 @@ local aggregate = {}
 
 local MAX_PARTS = 4
 local BAR = 52 -- width of a histogram's longest bar
-local LABEL = '%-16s %8d ' -- of a bucket: its bounds and count
+local LABEL, LABEL_WITH_UNITS = '%-16s %8d ', '%-20s %8d ' -- of a bucket: its bounds and count
 local MIN_BAR, PAST, DRAWN = 16, 240, 64 -- of a picture: bar, earlier intervals, histograms
+local SHOW = { ns = units.time, bytes = units.bytes } -- values with a unit, as text
+local WITHOUT_UNIT = { count = true, low = true, high = true, value = true } -- columns
 local OTHER = '(other)' -- the entry of all keys beyond max_keys
 
 local function add(a, b) return a + b end
@@ -103,7 +105,7 @@ local function value_columns(kind, value)
   if kind == 'min' or kind == 'max' then return { { name = value or kind } } end
   if kind == 'avg' then
     return { { name = 'count', width = 8, metric = 'counter' }, { name = 'total', width = 14, metric = 'counter' },
-      { name = value or 'avg', width = 10 } }
+      { name = value or 'avg', width = 10, format = '%.3f' } }
   end
   if KINDS[kind].buckets then
     return { { name = 'low', metric = 'none' }, { name = 'high', metric = 'none' }, { name = 'count', metric = 'none' },
@@ -146,16 +148,17 @@ end
 ---@param kind 'count'|'sum'|'avg'|'min'|'max'|'hist'|'lhist'|'quantiles'|'stats'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
---- session?: Session, addresses?: table<string, boolean>, low?: number, high?: number, step?: number } name: name of
---- the table in JSON and CSV; value: name of the column of the count or sum; max_keys: default 65536, 4096 with
---- quantiles; stacks: the keys that are `ev._stack`: they are printed as stacks, and those of the same functions are
---- one entry; session: required for stacks; addresses: the keys that are printed in hexadecimal; low, high, step:
---- required for lhist: its buckets are those below low, [low, low + step), ..., and from high
+--- session?: Session, addresses?: table<string, boolean>, low?: number, high?: number, step?: number,
+--- unit?: 'ns'|'bytes' } name: name of the table in JSON and CSV; value: name of the column of the count or sum;
+--- max_keys: default 65536, 4096 with quantiles; stacks: the keys that are `ev._stack`: they are printed as stacks, and
+--- those of the same functions are one entry; session: required for stacks; addresses: the keys that are printed in
+--- hexadecimal; low, high, step: required for lhist: its buckets are those below low, [low, low + step), ..., and from
+--- high; unit: of the values, which text has as '1.08 s' or '64 KiB'
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
-  check.settings(settings, { 'name', 'value', 'max_keys', 'stacks', 'session', 'addresses', 'low', 'high', 'step' },
-    'aggregate.new')
+  check.settings(settings, { 'name', 'value', 'max_keys', 'stacks', 'session', 'addresses', 'low', 'high', 'step',
+    'unit' }, 'aggregate.new')
   local how = KINDS[kind]
   if not how then
     error(("aggregate.new: there is no kind '%s'; it is one of %s"):format(tostring(kind),
@@ -169,8 +172,12 @@ function aggregate.new(kind, keys, settings)
   for i, name in ipairs(keys) do
     columns[i] = { name = name, metric = (settings.stacks or {})[name] and 'none' or 'label' }
   end
+  local show = SHOW[settings.unit]
   for _, column in ipairs(value_columns(kind, settings.value)) do
     column.align = 'right'
+    if show and not WITHOUT_UNIT[column.name] then
+      column.text = function(row) return show(row[column.name]) end
+    end
     columns[#columns + 1] = column
   end
   local max_keys = settings.max_keys or how.max_keys
@@ -188,6 +195,7 @@ function aggregate.new(kind, keys, settings)
     _low = low, _high = high, _step = step, _last = how.linear and math.ceil((high - low) / step) or nil,
     _spec = tables.new(settings.name or kind, columns),
     _value = columns[#keys + 1].name,
+    _show = show,
     _histogram = settings.value or 'value', -- field of the rows
     _stacks = settings.stacks or {},
     _addresses = settings.addresses or {},
@@ -422,17 +430,19 @@ end
 
 --- Returns the bounds and the label of a histogram bucket.
 local function bucket(self, i)
+  local power = self._show and function(n) return self._show(2 ^ n) end or units.power2
+  local show = self._show or units.short
   if self._step then
-    if i == -1 then return nil, self._low, ('(..., %s)'):format(units.short(self._low)) end
-    if i == self._last then return self._high, nil, ('[%s, ...)'):format(units.short(self._high)) end
+    if i == -1 then return nil, self._low, ('(..., %s)'):format(show(self._low)) end
+    if i == self._last then return self._high, nil, ('[%s, ...)'):format(show(self._high)) end
     if i > self._last then return nil, nil, OTHER end
     local low = self._low + i * self._step
     local high = math.min(low + self._step, self._high)
-    return low, high, ('[%s, %s)'):format(units.short(low), units.short(high))
+    return low, high, ('[%s, %s)'):format(show(low), show(high))
   end
   if i == -2 then return nil, 0, '(..., 0)' end
   if i == -1 then return 0, 1, '[0]' end
-  local label = i == 0 and '[1]' or ('[%s, %s)'):format(units.power2(i), units.power2(i + 1))
+  local label = i == 0 and '[1]' or ('[%s, %s)'):format(power(i), power(i + 1))
   return 2 ^ i, 2 ^ (i + 1), label
 end
 
@@ -482,18 +492,27 @@ local function heading(self, entry)
   return text.safe(#title == 0 and self._spec.name or table.concat(title, ' ')), lines
 end
 
+local function cell(column, row)
+  return column.text and column.text(row) or units.short(row[column.name])
+end
+
 --- Returns the text of an entry with a stack: its values, then the stack.
 local function stack_lines(self, entry, row)
   local values = {}
   for _, column in ipairs(self._spec.columns) do
     if row[column.name] and column.align == 'right' then
-      values[#values + 1] = column.name == self._value and #values == 0 and units.short(row[column.name])
-        or ('%s %s'):format(column.name, units.short(row[column.name]))
+      values[#values + 1] = column.name == self._value and #values == 0 and cell(column, row)
+        or ('%s %s'):format(column.name, cell(column, row))
     end
   end
   local title, lines = heading(self, entry)
   table.insert(lines, 1, ('%s: %s'):format(title, table.concat(values, ', ')))
   return table.concat(lines, '\n') .. '\n'
+end
+
+--- Returns the text of a bucket's bounds and count.
+local function label_text(self, label, count)
+  return (self._show and LABEL_WITH_UNITS or LABEL):format(label, count)
 end
 
 local function hist_lines(self, entry)
@@ -503,7 +522,7 @@ local function hist_lines(self, entry)
   table.insert(lines, 1, title .. ':')
   draw(lines, { counts }, function(i)
     local count, _, _, label = counts[i] or 0, bucket(self, i)
-    return (LABEL .. '|%-52s|'):format(label, count, ('@'):rep(math.floor(count * BAR / max)))
+    return ('%s|%-52s|'):format(label_text(self, label, count), ('@'):rep(math.floor(count * BAR / max)))
   end)
   return table.concat(lines, '\n') .. '\n\n'
 end
@@ -535,8 +554,8 @@ local function picture(self, list)
         for time = first, #past do cells[#cells + 1] = past[time][title] and past[time][title][at] or 0 end
         local _, _, label = bucket(self, at)
         local text_bar = ('@'):rep(math.floor(count * bar / longest))
-        return LABEL:format(label, count) .. '|' .. text_bar .. (' '):rep(bar - #text_bar) .. '| '
-          .. shades.line(cells, max)
+        return ('%s|%s%s| %s'):format(label_text(self, label, count), text_bar, (' '):rep(bar - #text_bar),
+          shades.line(cells, max))
       end)
       lines[#lines + 1] = ''
     end

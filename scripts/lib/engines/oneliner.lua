@@ -10,6 +10,7 @@ local aggregate = require 'lib.aggregate'
 local bpftrace_words = require 'bindings.options.bpftrace_words'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'
+local event_fields = require 'lib.engines.event_fields'
 local number_names = require 'lib.names'
 local tables = require 'lib.table'
 local public_event = require 'bindings.view.public_event'
@@ -108,6 +109,13 @@ local function constant(text)
   return ok and tonumber(value) or nil
 end
 
+--- Returns the unit of the values that a call aggregates; nil: it is unknown.
+local function unit_of(value, kind)
+  local field = kind ~= 'count' and value:match '^ev%.([%w_]+)$'
+  local unit = field and event_fields.unit(field)
+  return (unit == 'ns' or unit == 'bytes') and unit or nil
+end
+
 local function new_aggregation(kind, title, args, session)
   local names, used, stacks, found, fields = {}, {}, {}, {}, {}
   for i = VALUES[kind] + 1, #args do
@@ -120,7 +128,7 @@ local function new_aggregation(kind, title, args, session)
   return aggregate.new(kind, names, {
     name = title or ('%s(%s)'):format(kind, table.concat(args, ', ')),
     low = constant(args[2]), high = constant(args[3]), step = constant(args[4]),
-    stacks = stacks,
+    unit = unit_of(args[1], kind), stacks = stacks,
     session = session,
     addresses = found,
   }), next(stacks) ~= nil, fields

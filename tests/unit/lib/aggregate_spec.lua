@@ -174,6 +174,15 @@ describe('aggregate', function()
     assert.same({ { k = 'a', max = -7 } }, (rows_of(most)))
   end)
 
+  it('shows values with their unit to people', function()
+    local hist = aggregate.new('hist', {}, { unit = 'bytes' })
+    hist:add(70000)
+    local out = recorder 'text'
+    hist:print(out)
+    assert.truthy(table.concat(out.text):find('[64 KiB, 128 KiB)           1 |', 1, true))
+    assert.same({ low = 65536, high = 131072, count = 1 }, { low = 65536, high = rows_of(hist)[1].high, count = 1 })
+  end)
+
   it('sorts by a key or another column', function()
     local times = aggregate.new('quantiles', { 'k', 'n' })
     for i, k in ipairs { 'b', 'a', 'c' } do

@@ -118,3 +118,18 @@ describe('unsigned numbers', function()
     end
   end)
 end)
+
+describe('values for people', function()
+  it('are decimal for times and binary for bytes', function()
+    for ns, text in pairs { [0] = '0 ns', [999] = '999 ns', [1500] = '1.50 us', [64000] = '64 us',
+      [1084239839] = '1.08 s',
+      [-2500000] = '-2.50 ms', [3600e9] = '3600 s' } do
+      assert.equal(text, units.time(ns))
+    end
+    for n, text in pairs { [0] = '0 B', [1023] = '1023 B', [65536] = '64 KiB', [1572864] = '1.50 MiB',
+      [2 ^ 40] = '1 TiB' } do
+      assert.equal(text, units.bytes(n))
+    end
+    assert.equal('16 EiB', units.bytes(0xffffffffffffffffULL))
+  end)
+end)

@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
+local ffi = require 'ffi'
 local oneliner = require 'lib.engines.oneliner'
+local public_event = require 'bindings.view.public_event'
 
 --- The columns and names of the tables that a program prints.
 local function tables_of(program)
@@ -79,9 +81,11 @@ describe('oneliner.compile', function()
   describe('as data', function()
     --- What a program lets the kernel count; nil if it must run for each event.
     local function counted(source)
+      local text = { name = 'text', type = 'char[16]', flags = ffi.C.FIELD_STRING, offset = 0, size = 16, count = 16 }
+      local event = { name = 'a:b', class = 1, fields = { text = text }, print_fmt = '' }
       local program, got = assert(oneliner.compile(source)), nil
       local session = { tally = function() return { add = function(_, _, settings) got = settings end } end }
-      program:count(session, { name = 'a:b', fields = { text = { kind = 'string' } } }, function() end)
+      program:count(session, public_event.of(event), function() end)
       return got and { got.filter or '', unpack(got.key) } or nil, got
     end
 
