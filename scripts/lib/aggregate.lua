@@ -127,20 +127,21 @@ local function value_columns(kind, value)
   }
 end
 
-local function all_columns(kind, keys, settings)
-  local columns = {}
-  for i, name in ipairs(keys) do
-    columns[i] = { name = name, metric = (settings.stacks or {})[name] and 'none' or 'label' }
+--- Returns the functions that raise an error in the script's line: for a value that is no number, for an argument too
+--- many, and for one that is missing.
+local function failures(kind, how, keys)
+  local function refuse(v)
+    error(('%s takes numbers, not %s'):format(kind, type(v) == 'cdata' and 'an array' or 'a ' .. type(v)), 3)
   end
-  local show = SHOW[settings.unit]
-  for _, column in ipairs(value_columns(kind, settings.value)) do
-    column.align = 'right'
-    if show and not WITHOUT_UNIT[column.name] then
-      column.text = function(row) return show(row[column.name]) end
-    end
-    columns[#columns + 1] = column
+  local function arguments()
+    local names = table.concat(keys, ', ')
+    return how.values == 1 and 'value' .. (#keys > 0 and ', ' or '') .. names or names
   end
-  return columns
+  local function surplus() error(('%s takes (%s): there is an argument too many'):format(kind, arguments()), 3) end
+  local function missing()
+    error(("%s takes (%s): the key '%s' is missing or nil"):format(kind, arguments(), keys[#keys]), 3)
+  end
+  return refuse, surplus, missing
 end
 
 --- Creates an aggregation. Keys beyond `max_keys` share one entry, '(other)'.
@@ -167,7 +168,18 @@ function aggregate.new(kind, keys, settings)
     error(("aggregate.new takes a list of the names of keys, such as { 'pid' }, not a %s"):format(type(keys)), 2)
   end
   if #keys > MAX_PARTS then error(('an aggregation has at most %d keys'):format(MAX_PARTS), 2) end
-  local columns = all_columns(kind, keys, settings)
+  local columns = {}
+  for i, name in ipairs(keys) do
+    columns[i] = { name = name, metric = (settings.stacks or {})[name] and 'none' or 'label' }
+  end
+  local show = SHOW[settings.unit]
+  for _, column in ipairs(value_columns(kind, settings.value)) do
+    column.align = 'right'
+    if show and not WITHOUT_UNIT[column.name] then
+      column.text = function(row) return show(row[column.name]) end
+    end
+    columns[#columns + 1] = column
+  end
   local max_keys = settings.max_keys or how.max_keys
   local values = how.hists and hist.set(max_keys + 1) or array.new((max_keys + 1) * (how.width or 1))
   local low, high, step = settings.low, settings.high, settings.step
@@ -183,24 +195,14 @@ function aggregate.new(kind, keys, settings)
     _low = low, _high = high, _step = step, _last = how.linear and math.ceil((high - low) / step) or nil,
     _spec = tables.new(settings.name or kind, columns),
     _value = columns[#keys + 1].name,
-    _show = SHOW[settings.unit],
+    _show = show,
     _histogram = settings.value or 'value', -- field of the rows
     _stacks = settings.stacks or {},
     _addresses = settings.addresses or {},
     _session = settings.session,
     _past = {}, -- histograms of earlier reports, by title, for pictures
   }, Aggregate)
-  local function refuse(v)
-    error(('%s takes numbers, not %s'):format(kind, type(v) == 'cdata' and 'an array' or 'a ' .. type(v)), 3)
-  end
-  local function arguments()
-    local names = table.concat(keys, ', ')
-    return how.values == 1 and 'value' .. (#keys > 0 and ', ' or '') .. names or names
-  end
-  local function surplus() error(('%s takes (%s): there is an argument too many'):format(kind, arguments()), 3) end
-  local function missing()
-    error(("%s takes (%s): the key '%s' is missing or nil"):format(kind, arguments(), keys[#keys]), 3)
-  end
+  local refuse, surplus, missing = failures(kind, how, keys)
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
     missing, check.is_wide, low, high, step, self._last)
   self._add = self.add
