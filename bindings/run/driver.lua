@@ -7,6 +7,7 @@ local dry_run = require 'bpf.run.dry_run'
 local ending = require 'bindings.run.ending'
 local failure = require 'bindings.base.failure'
 local i386_calls = require 'bindings.report.i386_calls'
+local interrupts = require 'bindings.report.interrupts'
 local ffi = require 'ffi'
 local greeting = require 'bindings.run.greeting'
 local loops = require 'bindings.run.loop'
@@ -72,6 +73,7 @@ local function run_with_events(session, script, opt, words, found, before)
   greeting.show(run, version.life.stop ~= nil)
   run:call 'open'
   local files = opt.watch and reload.watch(run, before)
+  interrupts.warn(run)
   local counted_i386 = i386_calls.begin(run) -- a program that comes after perf's events misses the first calls
   setup.open(run, version, begin_target)
   local loop = loops.new(run, version, files and reload.new(run, version, found, files))

@@ -146,8 +146,10 @@ local function copy_of(opt, event)
   if opt.user_callchain == false then return 0, false end
   if type(chosen) == 'table' then return chosen.bytes, chosen.mode ~= 'dwarf' end
   local elsewhere = opt.input or opt.record or opt.push or event.attrs.push or event.machine
-  if jit.arch ~= 'x64' or elsewhere or opt.capture == 'bpf' then return 0, true end
-  local attr = event.request.attr
+  local request, attr = event.request, event.request.attr
+  -- Where the kernel must not read user stacks; and control groups cannot be found behind a copy.
+  local must_not = attr.exclude_callchain_user == 1 or bit.band(request.sample, C.PERF_SAMPLE_CGROUP) ~= 0
+  if jit.arch ~= 'x64' or elsewhere or opt.capture == 'bpf' or must_not then return 0, true end
   return (attr.freq ~= 0 or attr.sample_period > 1) and LARGE_COPY or COPY, true
 end
 

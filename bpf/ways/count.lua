@@ -51,6 +51,10 @@ local function value_of(self, event, text, values)
   return expression.type == 'string' and call .. " or 'NULL'" or call, expression.type == 'string'
 end
 
+-- Adds a number to one of two histograms.
+local SIGNED = ([[if n < 0 then negative:add(slot, -n) elseif n < %.0f then positive:add(slot, n)
+  else positive:add(slot, %.0f) stats[2] = stats[2] + 1 end]]):format(LARGEST, LARGEST)
+
 --- Returns the chunk of a handler's code, and its last arguments.
 local function compiled(code, arrays, values)
   local names, all = { 'id_of', 'names', 'stats', 'positive', 'negative', 'each' }, {}
@@ -97,13 +101,7 @@ local function generate(self, event, one, settings)
     add('local at%d = %s * %d + %d into%d[at%d] = into%d[at%d] + %s', i, id, sum.width, sum.at, i, i, i, i, number)
   end
   if hist then
-    add('local slot = %s * %d + %d', id, hist.width, hist.at)
-    if hist.negative then
-      add('if n < 0 then negative:add(slot, -n) elseif n < %.0f then positive:add(slot, n)', LARGEST)
-      add('else positive:add(slot, %.0f) stats[2] = stats[2] + 1 end', LARGEST)
-    else
-      add 'positive:add(slot, n)'
-    end
+    add('local slot = %s * %d + %d %s', id, hist.width, hist.at, hist.negative and SIGNED or 'positive:add(slot, n)')
     if settings.each then add 'each(ev, n)' end
   end
   if one.name then

@@ -127,6 +127,23 @@ local function value_columns(kind, value)
   }
 end
 
+--- Returns the functions that raise an error in the script's line: for a value that is no number, for an argument too
+--- many, and for one that is missing.
+local function failures(kind, how, keys)
+  local function refuse(v)
+    error(('%s takes numbers, not %s'):format(kind, type(v) == 'cdata' and 'an array' or 'a ' .. type(v)), 3)
+  end
+  local function arguments()
+    local names = table.concat(keys, ', ')
+    return how.values == 1 and 'value' .. (#keys > 0 and ', ' or '') .. names or names
+  end
+  local function surplus() error(('%s takes (%s): there is an argument too many'):format(kind, arguments()), 3) end
+  local function missing()
+    error(("%s takes (%s): the key '%s' is missing or nil"):format(kind, arguments(), keys[#keys]), 3)
+  end
+  return refuse, surplus, missing
+end
+
 --- Creates an aggregation. Keys beyond `max_keys` share one entry, '(other)'.
 ---@param kind 'count'|'sum'|'avg'|'min'|'max'|'hist'|'lhist'|'quantiles'|'stats'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
@@ -185,17 +202,7 @@ function aggregate.new(kind, keys, settings)
     _session = settings.session,
     _past = {}, -- histograms of earlier reports, by title, for pictures
   }, Aggregate)
-  local function refuse(v)
-    error(('%s takes numbers, not %s'):format(kind, type(v) == 'cdata' and 'an array' or 'a ' .. type(v)), 3)
-  end
-  local function arguments()
-    local names = table.concat(keys, ', ')
-    return how.values == 1 and 'value' .. (#keys > 0 and ', ' or '') .. names or names
-  end
-  local function surplus() error(('%s takes (%s): there is an argument too many'):format(kind, arguments()), 3) end
-  local function missing()
-    error(("%s takes (%s): the key '%s' is missing or nil"):format(kind, arguments(), keys[#keys]), 3)
-  end
+  local refuse, surplus, missing = failures(kind, how, keys)
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
     missing, check.is_wide, low, high, step, self._last)
   self._add = self.add
