@@ -35,7 +35,9 @@ equal() {
 		bash -c "$loads"
 		stop
 	fi
-	check "$name: nothing is lost" test ! -s "$TMP/err"
+	# What the kernel counts but does not write while programs of others run is perf's, and told.
+	grep -Ev ': [0-9]+ of [0-9]+ [a-z_:]+ are missing: the kernel counted them, but wrote no record of them$' "$TMP/err" >"$TMP/lost"
+	result $((0 != $(wc -l <"$TMP/lost"))) "$name: nothing is lost" "$TMP/lost"
 	awk -v minimum="$minimum" -v events=$# '
 		/ equal, / { n++; if ($2 >= minimum && $4 <= $2 / 50 + 5 && $8 == 0 && $10 == 0 && $14 <= $2 / 20 + 20) next }
 		{ print; bad = 1 }
