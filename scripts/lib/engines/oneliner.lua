@@ -34,7 +34,8 @@ oneliner.FUNCTIONS = {
   { 'print', 'print(...)', 'print values' },
   { 'printf', 'printf(format, ...)', 'print formatted text' },
   { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
-  { 'str', 'str(ev.filename)', 'string behind an argument of a system call' },
+  -- NAME: a real name here would be taken for one that each one-liner reads.
+  { 'str', 'str(ev.NAME)', 'string behind an argument of a system call' },
   { 'syscall', 'syscall(n), errno(n)', 'names of numbers; also signal(n), open_flags(n)' },
   { 'ip', 'ip(address)', 'an IP address as text' },
   { 'ksym', 'ksym(address)', 'its symbol in the kernel; usym(address): in the process' },
