@@ -114,7 +114,8 @@ refused 'a source of itself' "'loop' is its own source" '' loop
 "$PROFSCRIPT" trace -e woken help --input sched.data >"$TMP/help"
 expect_line 'help: the summary' '^woken, a profiler as an event source: Says who is woken$' "$TMP/help"
 expect_line 'help: its options' "^  -e 'woken/\\[-e EVENT\\] .*\\[--filter FILTER\\] .*\\[-g " "$TMP/help"
-expect_line 'help: its options' "\\[--verb TEXT\\] \\[-N N\\]/ATTRIBUTE/.../'\$" "$TMP/help"
+expect_line 'help: its options' "\\[--verb TEXT\\]" "$TMP/help"
+expect_line 'help: attributes follow' "\\[-N N\\]/ATTRIBUTE/.../'\$" "$TMP/help"
 expect_line 'help: its events' '^      events: sched:sched_switch, sched:sched_wakeup$' "$TMP/help"
 expect_line 'help: their fields' '^prev_comm ' "$TMP/help"
 

@@ -56,7 +56,8 @@ describe('a latency table', function()
     local h = hist.new(100)
     for i = 1, 101 do h:add(i) end
     assert.same({ calls = 101, total_ns = 5151, min_ns = 1, p50_ns = 51, p95_ns = 96, p99_ns = 100, max_ns = 101,
-      than = 1, latency_ns = h }, tables.latency_row({}, h))
+      than = 1, avg_ns = 51, variance_ns2 = 850, stddev_ns = math.sqrt(850), latency_ns = h },
+      tables.latency_row({}, h))
   end)
 end)
 
