@@ -17,10 +17,16 @@ cp "$TOP/build/workloads/states" "$TMP/$name"
 sums() {
 	sed 's/^"[^"]*"/table/' "$3" | awk -F, -v keys="$1" -v values="$2" '
 		BEGIN { n = split(keys, key, ","); m = split(values, value, ",") }
+		# Addresses are hexadecimal.
+		function decimal(text,  i, n) {
+			if (text !~ /^0x/) return text
+			for (i = 3; i <= length(text); i++) n = n * 16 + index("0123456789abcdef", substr(text, i, 1)) - 1
+			return sprintf("%.0f", n)
+		}
 		/^table,time,/ { next }
 		{
 			at = ""
-			for (i = 1; i <= n; i++) at = at (i > 1 ? "," : "") $key[i]
+			for (i = 1; i <= n; i++) at = at (i > 1 ? "," : "") decimal($key[i])
 			known[at] = 1
 			for (i = 1; i <= m; i++) sum[at, i] += $value[i]
 		}
@@ -76,7 +82,8 @@ commands_of() {
 			fi
 			sums "$keys" "$values" "$TMP/$number.$how" >"$TMP/got"
 			{
-				cat "$TMP/model.err" "$TMP/$number.$how.err"
+				# The kernel may not write records of all switches and page faults: the sums show whether of these.
+				grep -v ' are missing: the kernel counted them' "$TMP/model.err" "$TMP/$number.$how.err"
 				diff "$TMP/wanted" "$TMP/got"
 			} >"$TMP/differ" 2>&1
 			[ ! -s "$TMP/differ" ]
