@@ -83,7 +83,7 @@ commands_of() {
 			sums "$keys" "$values" "$TMP/$number.$how" >"$TMP/got"
 			{
 				# The kernel may not write records of all switches and page faults: the sums show whether of these.
-				grep -v ' are missing: the kernel counted them' "$TMP/model.err" "$TMP/$number.$how.err"
+				grep -hv " are missing: the kernel counted them" "$TMP/model.err" "$TMP/$number.$how.err"
 				diff "$TMP/wanted" "$TMP/got"
 			} >"$TMP/differ" 2>&1
 			[ ! -s "$TMP/differ" ]
