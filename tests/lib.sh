@@ -382,10 +382,10 @@ ends_on_ctrl_c() {
 	expect_line 'it reports at its end' '"table":' "$TMP/out"
 }
 
-# page_commands FILE [CHECK]: the indented commands of a page in Markdown succeed and print something. They run in the
-# current folder; their /tmp is $TMP. CHECK is called with the command after each and fails if the output is wrong.
+# page_commands FILE [CHECK]: the indented commands of a page in Markdown succeed and print something, or draw a picture.
+# They run in the current folder; their /tmp is $TMP. CHECK is called with the command after each and fails if the output is wrong.
 page_commands() {
-	local name line status
+	local name line status picture
 	while read -r name; do
 		line=${name//sudo /}
 		line=${line//\/tmp\//$TMP/}
@@ -401,7 +401,8 @@ page_commands() {
 			timeout 60 bash -c "$line" >"$TMP/out" 2>"$TMP/err" </dev/null
 		fi
 		status=$?
-		[[ -s $TMP/out || $line == *' -o '*.data* ]] || { status=1; echo 'printed nothing' >>"$TMP/err"; }
+		picture=$(grep -oE '/[^ ]+[.]svg' <<<"$line")
+		[[ -s $TMP/out || $line == *' -o '*.data* || -s ${picture:-/none} ]] || { status=1; echo 'printed nothing' >>"$TMP/err"; }
 		[ $status -ne 0 ] || "${2-true}" "$name" 2>>"$TMP/err" || status=1
 		unavailable $status "$name" || result $status "$name" "$TMP/err"
 	done < <(grep -E '^    .*(\./profscript|perf record)' "$1")

@@ -159,7 +159,11 @@ end
 --- Returns why the profiler cannot do in this run what its options ask for; nil if it can.
 local function refusal_of(self)
   local spec, is_recorded = self.script.spec, self.run.is_recorded
-  if is_recorded and spec.dropped.input then return 'recordings are not supported: it measures the running kernel' end
+  local names_recording = false
+  for _, option in ipairs(spec.positional) do names_recording = names_recording or option.name == 'input' end
+  if is_recorded and spec.dropped.input and not names_recording then
+    return 'recordings are not supported: it measures the running kernel'
+  end
   local live = is_recorded and needs.given(spec.list, self.opt, 'live')
   if live then return live .. ' needs live events, and does not work with a recording' end
   local own = self.parent and needs.given(spec.list, self.opt, 'own_run')

@@ -158,7 +158,7 @@ call=raw_syscalls:sys_enter
 not 'have parts that programs do not write' event-lost -e $call
 not 'is only counted' hrcount -e $call
 not '--freq' hrtimer -F 10 'sys_enter > 5' -e $call
-not '--period' irq-off --than 20ms
+not '--period' irq-off --period 1ms --than 20ms
 not '--freq' watchdog
 not 'is not a tracepoint' profile
 not 'is not a tracepoint' page-faults

@@ -210,7 +210,7 @@ expect_line 'it has' '^late clocks$' out
 "$PROFSCRIPT" late.lua --than 1h --duration 0.3 >out 2>err
 expect_line 'which is its condition' '^no late clocks$' out
 "$PROFSCRIPT" late.lua --than 1ms >out 2>err
-expect_line 'what is wrong with its options' "^profscript: bad event 'irq-off/.*': irq-off: --than must be longer than --period" err
+expect_line 'what is wrong with its options' "^profscript: late.lua:[0-9]+: bad event 'irq-off/.*': irq-off: --than must be longer than --period" err
 
 # refused REGEX CODE: the call of session.recorder or the dump is refused with this line
 refused() {
