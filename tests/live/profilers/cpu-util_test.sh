@@ -46,7 +46,7 @@ in_mode() {
 }
 in_mode '--exclude-kernel' user bash -c 'for ((i = 0; i < 300000; i++)); do :; done'
 in_mode '--exclude-user' kernel dd if=/dev/zero of=/dev/null bs=16M count=1000
-csv cpu-util --exclude-user -i 100 -N 2
+csv cpu-util --exclude-user -i 100 -N 2 -- dd if=/dev/zero of=/dev/null bs=16M count=1000
 check '-N reports' test "$(column time | sort -u | grep -c .)" -le 2 -a -s "$TMP/out"
 
 # Guests cannot be told from the host: the options are accepted as in perf-prof, with a line.
