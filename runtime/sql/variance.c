@@ -10,11 +10,12 @@
 /* The state of a group, zeroed by SQLite. */
 struct group {
 	uint64_t n;
+	double first; /* the first value; others count from there, which keeps large ones exact */
 	double mean, squares; /* squares: the sum of the squared distances from the mean */
 	bool is_wrong;
 };
 
-/* Welford's method: the mean of many large values is as exact as that of small ones. */
+/* Welford's method. */
 static void add_value(sqlite3_context *result, int argc, sqlite3_value **argv)
 {
 	struct group *g = sqlite3_aggregate_context(result, sizeof(*g));
@@ -30,8 +31,10 @@ static void add_value(sqlite3_context *result, int argc, sqlite3_value **argv)
 		return;
 	}
 	value = sqlite3_value_double(argv[0]);
+	if (!g->n++)
+		g->first = value;
+	value -= g->first;
 	before = value - g->mean;
-	g->n++;
 	g->mean += before / (double)g->n;
 	g->squares += before * (value - g->mean);
 }
