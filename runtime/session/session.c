@@ -443,6 +443,7 @@ static void interrupt(struct session *s)
 	s->interrupted = true;
 	if (s->stopped || (is_pipe && !signals_must_end()))
 		return;
+	s->cut = true;
 	session_stop(s);
 	if (is_pipe && !s->ended)
 		error_set(&s->source->warning, 0, "interrupted before the end of the recording");
@@ -502,7 +503,7 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	if (batch->n)
 		s->ticked = false;
 	if (s->ended && s->next_slot == s->nr_slots) {
-		batch->flags |= BATCH_END | (s->interrupted ? BATCH_INTERRUPTED : 0);
+		batch->flags |= BATCH_END | (s->cut ? BATCH_INTERRUPTED : 0);
 	} else if (!batch->n && !n && until != UINT64_MAX && has_reached(s, until)) {
 		if (until == s->end_at) {
 			session_stop(s);

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# A recording that is not read to its end, because of Ctrl-C: each output says that it is partial.
+# A recording that is not read to its end, because of a signal: each output says that it is partial.
 . "$(dirname "$0")/../../../lib.sh"
 cd "$TMP" || exit 1
 mkfifo half
 
-# cut NAME ARGUMENT...: a run that is interrupted when it has read 9 tenths of a recording
+# cut NAME ARGUMENT...: a run that is ended by a signal when it has read 9 tenths of a recording
 cut() {
 	local size
 	size=$(stat -c %s "$DATA/pipe.data")
-	{ head -c $((size * 9 / 10)) "$DATA/pipe.data"; exec sleep 2; } >half &
-	timeout -s INT 1 "$PROFSCRIPT" "$@" --input - <half >out 2>err
+	{ head -c $((size * 9 / 10)) "$DATA/pipe.data"; exec sleep 20; } >half &
+	timeout -s TERM 1 "$PROFSCRIPT" "$@" --input - <half >out 2>err
 	kill $! 2>/dev/null
 	wait $! 2>/dev/null
 }
