@@ -7,12 +7,16 @@ mkfifo half
 
 # cut NAME ARGUMENT...: a run that is ended by a signal when it has read 9 tenths of a recording
 cut() {
-	local size
+	local size writer
 	size=$(stat -c %s "$DATA/pipe.data")
-	{ head -c $((size * 9 / 10)) "$DATA/pipe.data"; exec sleep 20; } >half &
-	timeout -s TERM 1 "$PROFSCRIPT" "$@" --input - <half >out 2>err
-	kill $! 2>/dev/null
-	wait $! 2>/dev/null
+	{ head -c $((size * 9 / 10)) "$DATA/pipe.data"; exec sleep 60; } >half &
+	writer=$!
+	"$PROFSCRIPT" "$@" --input - <half >out 2>err &
+	wait_ready $!
+	kill -TERM $!
+	wait $!
+	kill $writer
+	wait $writer 2>/dev/null
 }
 
 event=$("$PROFSCRIPT" trace --input "$DATA/pipe.data" --json -N 1 | sed -E 's/^\{"event":"([^"]*)".*/\1/')
