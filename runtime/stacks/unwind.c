@@ -57,7 +57,7 @@ struct walk {
 	bool is_kept, needs_bp;
 	uint8_t end, joined_end; /* enum end */
 	uint8_t nr_reads, nr_frames, nr_joined, nr_followed;
-	uint64_t pointer;	/* where the kernel began */
+	uint32_t joined_at;	/* the first of `followed` that was taken */
 	uint32_t used, known;	/* of the last frame */
 	uint16_t last_bp;	/* where the last frame pointer was restored from */
 	uint16_t at[MAX_READS]; /* offsets in the copy */
@@ -332,17 +332,14 @@ static bool has_pointer(struct unwind *u, uint32_t space, uint64_t addr)
 	       (!cfi || cfi_has_pointer(cfi, place.offset));
 }
 
-/* Beyond the copy, the kernel's frames are the callers of the last one, out[n - 1], if that has a
- * frame pointer. If it has none, or one of the kernel's frames, callers of these are missing.
- * Returns how many frames there are then. */
-static uint32_t append_followed(struct unwind *u, uint32_t space, const struct cfi_frame *frame,
-				const struct dump *d, uint64_t *out, uint32_t n, enum end *end)
+/* Beyond the copy, the kernel's frames from number i on are the callers of the last one, out[n -
+ * 1], if that has a frame pointer. If it has none, or one of the kernel's frames, callers of these
+ * are missing. Returns how many frames there are then. */
+static uint32_t append_followed(struct unwind *u, uint32_t space, uint32_t i, const struct dump *d,
+				uint64_t *out, uint32_t n, enum end *end)
 {
-	uint32_t i = find_pointer(d, frame);
 	struct place place;
 
-	if (!i)
-		return n;
 	*end = WALK_WHOLE;
 	for (; i < d->nr_followed && n < MAX_DEPTH; i++) {
 		if (d->followed[i] >= USER_END ||
@@ -469,19 +466,21 @@ static uint32_t join_followed(struct unwind *u, struct walk *w, const struct cfi
 			      const struct dump *d, uint64_t *out, uint32_t n, enum end *end)
 {
 	uint64_t bytes = d->nr_followed * sizeof(*out);
-	uint32_t all;
+	uint32_t at = find_pointer(d, frame), all;
 
-	if (w->nr_joined && w->pointer == d->pointer && w->nr_followed == d->nr_followed &&
+	if (!at)
+		return n;
+	if (w->nr_joined && w->joined_at == at && w->nr_followed == d->nr_followed &&
 	    !memcmp(w->followed, d->followed, bytes)) {
 		*end = w->joined_end;
 		memcpy(&out[n], &w->frames[n], (w->nr_joined - n) * sizeof(*out));
 		return w->nr_joined;
 	}
-	all = append_followed(u, w->space, frame, d, out, n, end);
+	all = append_followed(u, w->space, at, d, out, n, end);
 	w->nr_joined = w->is_kept && all <= WALK_DEPTH && d->nr_followed <= WALK_DEPTH ? all : 0;
 	if (w->nr_joined) {
 		w->joined_end = *end;
-		w->pointer = d->pointer;
+		w->joined_at = at;
 		w->nr_followed = d->nr_followed;
 		memcpy(w->followed, d->followed, bytes);
 		memcpy(&w->frames[n], &out[n], (all - n) * sizeof(*out));
