@@ -160,8 +160,8 @@ end
 ---@param consumers Consumer[] the script's
 ---@return string?
 function Account:causes(run, consumers)
-  return figures.causes(self._list, { is_recorded = run.is_recorded, target = target_of(run),
-    pairs = pairs_of(consumers) })
+  return figures.causes(self._list, { is_recorded = run.is_recorded, is_part = run.opt.time ~= nil,
+    target = target_of(run), pairs = pairs_of(consumers) })
 end
 
 --- Returns why no handler got an event; nil: some did, or there may have been none.
