@@ -146,8 +146,11 @@ function run_queue.run(waits, opt, out, session)
   handlers.lost = waits.forget
   function handlers.stop(time)
     stop(time)
-    local missed = waits.missed or unreported.new()
-    if waits.sees_all then missed.switches = missed.switches + matcher:stats().unreported end
+    local missed, switches = waits.missed, waits.sees_all and matcher:stats().unreported
+    if switches then
+      missed = unreported.new()
+      missed.switches = switches
+    end
     unreported.warn(missed, out, 'rundelay', 'the waits before them are not counted')
   end
   return waits.ours.follow(handlers)
