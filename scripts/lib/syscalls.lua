@@ -160,7 +160,7 @@ function syscalls.run(settings)
     lower = not map and opt.lower or nil,
     report = function() report(calls, out, opt.only_than ~= nil) end,
     stop = map and function() map:write(out) end or nil,
-  }, found, opt, out)
+  }, found, opt, out, session)
   if handlers then handlers.describe = function(ev) return describe(ev, session) end end
   return handlers
 end
