@@ -188,6 +188,11 @@ function Output:results(print)
   self._take, self.format, self.tty = take, format, tty
 end
 
+--- Returns whether the run was asked to end so long ago that what is still to be printed is left, but for reports.
+---@return boolean
+---@package
+function Output:is_overdue() return C.signals_overdue() end -- luacheck: no self
+
 --- Returns whether text was printed, in reports or otherwise.
 ---@return boolean
 ---@package
