@@ -41,10 +41,15 @@ local RESERVED = { table = true, time = true }
 
 local listener
 
---- Sets what is told of each new table and of declared records; nil: nothing.
----@param call? fun(name: string, columns: string[])
+--- Sets what is called for each new table and for declared records; nil: nothing.
+---@param call? fun(name: string, columns: string[], spec?: TableSpec) spec: of a table
+---@return function? before what was called until now
 ---@package
-function tables.listen(call) listener = call end
+function tables.listen(call)
+  local before = listener
+  listener = call
+  return before
+end
 
 --- Declares what out:record or out:row will print, so that --query can check the names before anything is traced.
 ---@param name string
@@ -83,7 +88,7 @@ function tables.new(name, columns, settings)
   if listener then
     local names = { 'time' }
     for _, column in ipairs(spec.columns) do names[#names + 1] = column.name end
-    listener(name, names)
+    listener(name, names, spec)
   end
   return spec
 end
@@ -183,6 +188,9 @@ function tables.than_column(than)
     end,
   }
 end
+
+--- The option `variance` of profilers with such columns.
+tables.variance_option = { type = 'flag', help = 'also print the mean, the standard deviation and the variance' }
 
 --- Returns columns of how much latencies differ. They are always in JSON and CSV. variance_fields() sets their fields.
 ---@param is_shown? boolean text has them, too (--variance)

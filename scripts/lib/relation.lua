@@ -18,6 +18,7 @@
 --- Ready-made analyses are lib.delay, lib.pairing, lib.memprof and lib.syscalls.
 local heatmap = require 'lib.heatmap'
 local pairs = require 'lib.pairs'
+local tables = require 'lib.table'
 local values = require 'bindings.options.values'
 
 local relation = {}
@@ -32,7 +33,7 @@ relation.options = {
   only_than = { type = 'duration', help = 'like --than, but print the table only if there are longer latencies' },
   lower = { type = 'duration', help = 'print the events of shorter latencies' },
   perins = { type = 'flag', help = 'print a row per key, CPU or thread' },
-  variance = { type = 'flag', help = 'also print the mean, the standard deviation and the variance' },
+  variance = tables.variance_option,
   detail = {
     type = 'string',
     needs = { 'both_switches' },
