@@ -297,6 +297,15 @@ end
 
 output.json = json_value
 
+--- Returns a JSON object with the members of a list of { name, encoded value }.
+---@param members string[][]
+---@return string
+function output.object(members)
+  local parts = {}
+  for i, member in ipairs(members) do parts[i] = text.json(member[1]) .. ':' .. member[2] end
+  return '{' .. table.concat(parts, ',') .. '}'
+end
+
 --- Encodes a value as text, also for the contents of a CSV field. nil, NaN and infinities become an empty string.
 local function plain_value(value)
   if type(value) == 'table' then
