@@ -29,7 +29,7 @@ args->ret, str() and @x[comm] = count(); a message says what to write for others
     begin = { type = 'string', argument = 'LUA', help = 'code to run before the first event' },
     ['end'] = { type = 'string', argument = 'LUA', help = 'code to run at the end, before the tables' },
     top = { type = 'integer', min = 1, argument = 'N', help = 'print only the first N entries of each table' },
-    sort = { type = 'string', argument = 'COLUMN', help = "sort tables by a column, or by 'key'; default: by value" },
+    sort = { help = "sort tables by a column, or by 'key'; default: by value" },
   },
   positional = {
     { name = 'lua', type = 'string', required = false, help = 'Lua code to run for each event' },

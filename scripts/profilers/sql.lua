@@ -20,6 +20,7 @@ as they were recorded.
   event_metadata  a row for each table: table_name, event_system, event_name,
                   event_id, filter_expression, sample_count,
                   first_sample_time, last_sample_time, function_list...
+  column_units    units of columns: table_name, column_name, unit
   events_lost     events that are missing: _cpu, _tid, from_time, to_time, count
 
   symbolic([field,] n)     name of a number or of bits, from the event's

@@ -82,7 +82,11 @@ wakeup is read as an event.
         tracked.set_first(tid, state)
       end)
     end
-    function handlers.interval() times.print(tracked.names()) end
+    function handlers.draw() times.print(tracked.names()) end
+    function handlers.interval()
+      times.print(tracked.names())
+      times.clear()
+    end
     function handlers.stop(time)
       tracked.count_current(time)
       times.print(tracked.names())
