@@ -103,6 +103,8 @@ function help.usage(name, spec)
   return table.concat(usage, ' ')
 end
 
+local MOST = 3 -- examples in the short help
+
 --- Options that the short help only names.
 local SHORT = { event = true, pids = true, interval = true, exit_n = true, duration = true, input = true, json = true }
 
@@ -134,7 +136,8 @@ function help.profiler(name, profiler, spec, all)
   local parts = { 'usage: ', help.usage(name, spec), '\n\n', wrap(profiler.summary, 0), '\n' }
   if profiler.examples then
     parts[#parts + 1] = '\nexamples:\n'
-    for _, example in ipairs(profiler.examples) do
+    for i, example in ipairs(profiler.examples) do
+      if i > MOST and not all then break end
       parts[#parts + 1] = ('  %s\n      %s\n'):format(example[1], wrap(example[2], 6))
     end
   end
