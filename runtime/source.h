@@ -183,7 +183,8 @@ struct source {
 	 * since the dump before, or since the start. */
 	uint64_t whole_from;
 	uint64_t dump_from; /* older records need not be delivered from overwritten rings */
-	bool counts_rest;   /* what next() returns is only counted: nothing else may be done with it */
+	bool counts_rest;   /* what next() returns is only counted: nothing else may be done with it
+			     */
 	uint64_t start;	    /* time of the first possible event, ns; UINT64_MAX: not known yet */
 	uint32_t nr_rings;
 	int wake_fd; /* wait() also returns when this descriptor is readable; -1: none. Sources

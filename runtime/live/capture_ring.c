@@ -285,8 +285,7 @@ uint64_t capture_rings_unreported(const struct capture_rings *c)
 	return n;
 }
 
-void capture_rings_account(const struct capture_rings *c, bool is_whole,
-			   struct source_account *out)
+void capture_rings_account(const struct capture_rings *c, bool is_whole, struct source_account *out)
 {
 	uint64_t written = 0, lost = missed(c) - c->missed_before;
 

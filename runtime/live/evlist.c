@@ -229,9 +229,8 @@ static bool counts_twice(const struct evlist *evlist, const struct event_request
 
 static bool is_by_time(const struct event_request *ev)
 {
-	return ev->attr.type == PERF_TYPE_SOFTWARE &&
-	       (ev->attr.config == PERF_COUNT_SW_CPU_CLOCK ||
-		ev->attr.config == PERF_COUNT_SW_TASK_CLOCK);
+	return ev->attr.type == PERF_TYPE_SOFTWARE && (ev->attr.config == PERF_COUNT_SW_CPU_CLOCK ||
+						       ev->attr.config == PERF_COUNT_SW_TASK_CLOCK);
 }
 
 uint32_t evlist_per_sample(const struct event_request *ev)

@@ -55,7 +55,8 @@ void gaps_group(struct gaps *g, const struct wire_group *group, uint64_t epoch, 
 	bool goes_on = same && group->events_before >= g->told_after;
 
 	g->is_unsure |= g->has_group && !goes_on;
-	g->made += group->events + (g->has_group && goes_on ? group->events_before - g->told_after : 0);
+	g->made += group->events +
+		   (g->has_group && goes_on ? group->events_before - g->told_after : 0);
 	g->told_after = group->events_before + group->events;
 	if (g->has_group && same)
 		add_missing(g, group, first, read);

@@ -202,7 +202,8 @@ static uint64_t remote_now(struct source *src)
 	return src->info.is_live ? clock_monotonic() : UINT64_MAX;
 }
 
-/* What the sender says, and what has come from it. It is sure of all if it has said that it ends. */
+/* What the sender says, and what has come from it. It is sure of all if it has said that it ends.
+ */
 static bool remote_account(struct source *src, uint16_t class, struct source_account *out)
 {
 	struct remote *r = remote_of(src);

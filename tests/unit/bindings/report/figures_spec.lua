@@ -4,8 +4,8 @@ local figures = require 'bindings.report.figures'
 
 --- Figures of an event of which 100 fired, and all were used, with changes.
 local function event(changes)
-  local f = { name = 'a:b', way = 'sample', fired = 100, lost = 0, early = 0, read = 100, rest = 0, is_exact = true, per = 1,
-    rejected = { filter = 0, target = 0, gate = 0, limit = 0 }, filters = {} }
+  local f = { name = 'a:b', way = 'sample', fired = 100, lost = 0, early = 0, read = 100, rest = 0, is_exact = true,
+    per = 1, rejected = { filter = 0, target = 0, gate = 0, limit = 0 }, filters = {} }
   for name, value in pairs(changes or {}) do f[name] = value end
   return f
 end
