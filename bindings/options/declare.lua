@@ -407,8 +407,8 @@ end
 function declarations.declare(profiler)
   local dropped, problem = dropped_by(profiler)
   if not dropped then return nil, problem end
-  -- Who prints no rows has none to query.
-  if profiler.events == false or dropped.format then dropped.query = true end
+  -- Who prints no rows has none to query or to sort.
+  if profiler.events == false or dropped.format then dropped.query, dropped.sort = true, true end
   local spec = { list = {}, long = {}, short = {}, positional = {}, dropped = dropped }
   spec.workload = not (dropped.attach or dropped.threads)
 

@@ -28,10 +28,10 @@ local declared -- what the script will print, in the order of its start()
 ---@param run Run
 function schema.collect(run)
   declared = {}
-  local other = tables.listen(function(name, names, spec)
+  if run.query then failure.usage('%s: --dry-run=schema does not work with --query', run.name) end
+  tables.listen(function(name, names, spec)
     declared[#declared + 1] = { name = name, names = names, spec = spec }
   end)
-  if other then failure.usage('%s: --dry-run=schema does not work with --query', run.name) end
 end
 
 --- Returns the schema of an object.
@@ -51,7 +51,7 @@ local function one(kind, name, members, extra)
 end
 
 local function of_column(column)
-  local is_number = column.metric == 'counter' or column.metric == 'gauge' or column.scale ~= nil
+  local is_number = column.metric == 'counter' or column.metric == 'gauge' or column.scale ~= nil or column.unit ~= nil
     or (column.format or ''):find '%%[%d.]*[dfg]' ~= nil
   return ref(is_number and 'number' or 'value')
 end

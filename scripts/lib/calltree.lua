@@ -50,11 +50,11 @@ local function spec(width, than, variance)
   for _, column in ipairs(tables.latency_columns(than, nil, variance)) do
     columns[#columns + 1] = column
     if column.name == 'total_ns' then
-      columns[#columns + 1] = { name = 'self_ns', metric = 'counter', title = 'self(us)', width = 16, format = '%.3f',
-        scale = 1000 }
+      local own = tables.us_column('self', 16)
+      own.metric, columns[#columns + 1] = 'counter', own
     end
   end
-  return tables.new('calls', columns)
+  return tables.new('calls', columns, { is_ordered = true })
 end
 
 ---@class CallTreeSettings

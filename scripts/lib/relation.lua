@@ -2,6 +2,7 @@
 --- Options and runs of profilers of pairs, such as multi-trace. A run passes pairs to an analysis, which is a table:
 ---
 ---   report = function(out) ... end     -- called at each interval and at the end
+---   draw = function(out) ... end       -- optional: prints what there is so far, on a terminal
 ---   stop = function(out) ... end       -- optional: called after the last report
 ---   pair = function(p, second) ... end -- optional, as the following: see PairsConfig of lib.pairs
 ---   than = 1e6
@@ -170,6 +171,9 @@ function relation.run(name, analysis, found, opt, out)
     end
   end
   local handlers = { matcher, interval = report, stop = stop }
+  if analysis.draw then
+    function handlers.draw() analysis.draw(out) end
+  end
   return handlers, matcher
 end
 

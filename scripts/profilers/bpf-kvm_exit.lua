@@ -15,7 +15,7 @@ local MAX_ROWS = 4096
 local LONGEST = tables.new('bpf:kvm_exit-longest', {
   { name = 'pid', title = 'PID' },
   { name = 'comm', title = 'COMM', align = 'left' },
-  { name = 'max_ns', title = 'max(us)', width = 12, format = '%.3f', scale = 1000 },
+  tables.us_column('max', 12),
   { name = 'hlt_rundelay_ns', title = 'HLT rundelay(us)', width = 16, format = '%.3f', scale = 1000 },
 })
 
@@ -55,9 +55,8 @@ local function new_totals(detail, variance)
     { name = 'exit_reason', width = 20, align = 'left' },
   }, variance)
   for _, name in ipairs { 'wait', 'rundelay' } do
-    columns[#columns + 1] = {
-      name = name .. '_ns', title = name .. '(us)', width = 12, format = '%.3f', scale = 1000, metric = 'counter',
-    }
+    local column = tables.us_column(name, 12)
+    column.metric, columns[#columns + 1] = 'counter', column
   end
   return {
     detail = detail, spec = tables.new('bpf:kvm_exit', columns), keys = intern.new(4, MAX_ROWS),

@@ -30,19 +30,24 @@ local function before(a, b)
   return a.id < b.id
 end
 
---- Prints the totals, and starts new ones.
-local function report(totals, out)
+local function print_totals(totals, out)
   local rows, keys, of_kernel = {}, totals.keys, totals.of_kernel
   for id = 0, keys:count() - 1 do
     local row = tables.latency_row({ instance = keys:part(id, 1), id = id }, totals.hists:get(id))
     row.exit_reason = kvm.exit_reason(keys:part(id, 2), keys:part(id, 3))
-    row.gsys_percent, of_kernel[id] = 100 * of_kernel[id] / tonumber(row.total_ns), 0
+    row.gsys_percent = 100 * of_kernel[id] / tonumber(row.total_ns)
     rows[id + 1] = row
   end
   table.sort(rows, before)
   if #rows > 0 then out:table(totals.spec, rows) end
+end
+
+--- Prints the totals, and starts new ones.
+local function report(totals, out)
+  print_totals(totals, out)
+  for id = 0, totals.keys:count() - 1 do totals.of_kernel[id] = 0 end
   totals.hists:clear()
-  keys:clear()
+  totals.keys:clear()
   if totals.dropped > 0 then
     out:warn(('kvm-exit: dropped %d exits: events were lost in between'):format(totals.dropped))
   end
@@ -127,6 +132,7 @@ VM, give its process with -p.]],
     return {
       [opt.exit_event] = leave,
       [opt.entry_event] = enter,
+      draw = function() print_totals(totals, out) end,
       interval = function() report(totals, out) end,
       stop = function()
         report(totals, out)

@@ -5,6 +5,7 @@ local heatmap = require 'lib.heatmap'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
+local units = require 'lib.units'
 
 local MAX_INSTANCES = 4096 -- CPUs or threads with a row of their own; all others share one
 
@@ -35,6 +36,8 @@ local function fill(row, positive, negative)
   return row
 end
 
+local function unit_of(row) return row.unit end
+
 --- The distributions of a run, by event, with --perins also by CPU or thread.
 local function new_distributions(list, opt, session)
   local keys, slots = intern.new(1, MAX_INSTANCES), (MAX_INSTANCES + 1) * #list
@@ -45,12 +48,12 @@ local function new_distributions(list, opt, session)
       { name = 'instance', title = ('[%s]'):format(session.instance_title), align = 'left', show = opt.perins },
       { name = 'event', align = 'left' },
       { name = 'calls', metric = 'counter', width = 8 },
-      { name = 'total', metric = 'counter', width = 16 },
-      { name = 'min', width = 12 },
-      { name = 'avg', width = 12 },
-      { name = 'p99', width = 12 },
-      { name = 'max', width = 12 },
-      { name = 'stddev', width = 12, format = '%.3f', data_only = not opt.variance },
+      { name = 'total', metric = 'counter', width = 16, unit_of = unit_of },
+      { name = 'min', width = 12, unit_of = unit_of },
+      { name = 'avg', width = 12, unit_of = unit_of },
+      { name = 'p99', width = 12, unit_of = unit_of },
+      { name = 'max', width = 12, unit_of = unit_of },
+      { name = 'stddev', width = 12, unit_of = unit_of, data_only = not opt.variance },
       { name = 'variance', width = 16, format = '%.3f', data_only = not opt.variance },
     }),
   }
@@ -72,7 +75,8 @@ local function rows_of(self)
       p, n = p and p:stats().count > 0 and p, n and n:stats().count > 0 and n
       if p or n then
         local name = is_rest and '(other)' or keys:part(id, 1)
-        rows[#rows + 1] = fill({ instance = name, event = event.alias, order = i }, p, n)
+        local row = { instance = name, event = event.alias, order = i, unit = units.of_field(event.attrs.num) }
+        rows[#rows + 1] = fill(row, p, n)
       end
     end
   end
@@ -103,8 +107,8 @@ each event.
   2026-11-22 11:29:40.606862
   event                 calls            total          min          avg          p99          max
   ------------------ -------- ---------------- ------------ ------------ ------------ ------------
-  kmalloc                7829          7579400            8          968         4128        16384
-  sched_stat_runtime     6552       1877921452         2133       286618      3981312      4013870]],
+  kmalloc                7829         7.23 MiB     8    B     968    B     4.03 KiB     16    KiB
+  sched_stat_runtime     6552         1.88 s       2.13 us    287    us    3.98 ms       4.01 ms]],
   examples = {
     { 'profscript num-dist -e kmem:kmalloc//num=bytes_alloc/,kmem:kmalloc//num=bytes_alloc-bytes_req/alias=waste/',
       'sizes of allocations, and bytes wasted by rounding up' },
@@ -135,7 +139,7 @@ each event.
     local handlers = {}
     for i, event in ipairs(list) do
       local map = heatmap.new { file = opt.heatmap, name = #list > 1 and event.alias or nil, title = event.attrs.num,
-        unit = '' }
+        unit = units.of_field(event.attrs.num) or '' }
       maps[i] = map
       local function each(ev, n)
         map:add(ev._time, n)
@@ -148,6 +152,7 @@ each event.
       })
     end
 
+    function handlers.draw() out:table(found.spec, rows_of(found)) end
     function handlers.interval() report(found, out) end
     function handlers.stop()
       report(found, out)

@@ -186,13 +186,16 @@ end
 --- Returns the handlers that report.
 local function reporters(settings, all)
   local opt, out, tree, reported = settings.opt, settings.out, all.tree, { calls = 0, events = 0 }
-  local function report()
+  local function print_times()
     if all.table_ then
       all.table_:print(out)
-      all.table_:clear()
     else
       tree:print(out, all.names, opt.impl == 'call-delay')
     end
+  end
+  local function report()
+    print_times()
+    if all.table_ then all.table_:clear() end
     tree:clear()
     report_losses(settings, tree, all.consumer, reported)
   end
@@ -204,7 +207,7 @@ local function reporters(settings, all)
       out:warn(('%s: %d calls still open; %d returns without a call'):format(settings.name, tree.open, tree.unstarted))
     end
   end
-  return report, stop
+  return { draw = print_times, interval = report, stop = stop }
 end
 
 --- Returns the handlers of the profiler.
@@ -236,10 +239,10 @@ function nested.run(settings, detail_settings)
     details)
   tree = calltree.new { than = opt.than, variance = opt.variance, ended = ended, dropped = dropped }
 
-  local report, stop = reporters(settings, { tree = tree, names = names, consumer = consumer, table_ = table_,
+  local handlers = reporters(settings, { tree = tree, names = names, consumer = consumer, table_ = table_,
     map = map })
   local loss_end = -math.huge
-  local handlers = { consumer and kept_events.handler(consumer), interval = report, stop = stop }
+  handlers[1] = consumer and kept_events.handler(consumer)
   function handlers.lost(gap)
     local instance = not keyed and (session.per_thread and gap.tid or not session.per_thread and gap.cpu)
     set_loss(gap.from)

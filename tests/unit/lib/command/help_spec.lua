@@ -179,6 +179,8 @@ run and output options:
                             output format (default text)
       --json                same as --format json
       --csv                 same as --format csv
+      --sort COLUMN         sort the rows of tables by a column: values from the
+                            largest, keys and texts in their order
       --query SQL           print the results of SELECT statements on the rows
                             of each report instead of these; the columns are
                             those of --csv
