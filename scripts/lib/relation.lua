@@ -2,6 +2,7 @@
 --- Options and runs of profilers of pairs, such as multi-trace. A run passes pairs to an analysis, which is a table:
 ---
 ---   report = function(out) ... end     -- called at each interval and at the end
+---   draw = function(out) ... end       -- optional: prints what there is so far, on a terminal
 ---   stop = function(out) ... end       -- optional: called after the last report
 ---   pair = function(p, second) ... end -- optional, as the following: see PairsConfig of lib.pairs
 ---   than = 1e6
@@ -18,6 +19,7 @@
 --- Ready-made analyses are lib.delay, lib.pairing, lib.memprof and lib.syscalls.
 local heatmap = require 'lib.heatmap'
 local pairs = require 'lib.pairs'
+local tables = require 'lib.table'
 local values = require 'bindings.options.values'
 
 local relation = {}
@@ -32,7 +34,7 @@ relation.options = {
   only_than = { type = 'duration', help = 'like --than, but print the table only if there are longer latencies' },
   lower = { type = 'duration', help = 'print the events of shorter latencies' },
   perins = { type = 'flag', help = 'print a row per key, CPU or thread' },
-  variance = { type = 'flag', help = 'also print the mean, the standard deviation and the variance' },
+  variance = tables.variance_option,
   detail = {
     type = 'string',
     needs = { 'both_switches' },
@@ -169,6 +171,9 @@ function relation.run(name, analysis, found, opt, out)
     end
   end
   local handlers = { matcher, interval = report, stop = stop }
+  if analysis.draw then
+    function handlers.draw() analysis.draw(out) end
+  end
   return handlers, matcher
 end
 

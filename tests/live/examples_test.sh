@@ -32,6 +32,7 @@ not_loaded() {
 for profiler in $("$PROFSCRIPT" --help | awk '/^  [a-z]/ { print $1 }'); do
 	"$PROFSCRIPT" "$profiler" --help=all >help 2>&1
 	grep -q -- '--dry-run' help || continue
+	check "$profiler: -h is one screen" test "$("$PROFSCRIPT" "$profiler" --help | wc -l)" -le 50
 	sed -n '/^examples/,/^$/s/^ *\(profscript .*\)/\1/p' help >commands
 	: >wrong
 	while IFS= read -r command; do
