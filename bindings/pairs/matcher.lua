@@ -11,6 +11,7 @@
 
 -- Each batch takes one generated loop that writes the key column, one call of the C matcher
 -- (runtime/relations/pairs.h), and one loop over the pairs that it has found.
+local addresses = require 'bindings.print.addresses'
 local check = require 'bindings.base.check'
 local doubts = require 'bindings.pairs.doubts'
 local facade = require 'bindings.base.facade'
@@ -275,6 +276,7 @@ local function open_outputs(self)
   self.export = run.export and run.export:slices({
     by = self:per_instance() and self.instance or TASK_KEYS[self:key_source()] and 'tid' or 'key',
     key_text = key_text,
+    has_addresses = self.print_key == addresses.text,
     value = config.value,
   }, config.stages)
   self.keep_pairs = run.serving and run.serving:keep_pairs(config.stages, key_text)
@@ -290,7 +292,7 @@ function Feed:open(run, is_gate)
   self.expression_env = run.services.expression_env
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
-      self.print_key = self.print_key or run.services.key_printer(event)
+      self.print_key = self.print_key or run.services.key_printer(event, event.attrs.key or config.key)
     end
   end
   if self:is_in_kernel() then

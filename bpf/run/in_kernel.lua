@@ -49,6 +49,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
 --- handlers `interval` and `stop` are called
 ---@field by_event? fun(self): table<Event, number> the number of events that programs have taken
+---@field figures? fun(self): Figures? the account of what it has added up, see bindings/report/figures.lua
 ---@field count? fun(self): number those that did not come here, if these are not all of them
 ---@field gate? Instance the source whose condition it evaluates: only the events that are passed on come here, and
 --- nothing is counted
@@ -458,6 +459,16 @@ function InKernel:count()
     end
   end
   return n
+end
+
+--- Returns the accounts of what programs have added up.
+---@return Figures[]
+function InKernel:figures()
+  local list = {}
+  for _, offer in ipairs(self.offers) do
+    if offer.figures and not offer.gate then list[#list + 1] = offer:figures() end
+  end
+  return list
 end
 
 --- Returns how many events programs have counted or paired, and how many they missed since they had interrupted

@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.cpu_times: how long tasks run on each CPU. A handler of switches adds that up, or BPF programs do
 --- (bpf/gen/cpu_sums.lua) if nothing needs the events. Both fill the same arrays.
+local cpu_clock = require 'bpf.ways.cpu_clock'
 local ffi = require 'ffi'
 local intern = require 'bindings.base.intern'
 local kernel_times = require 'bpf.gen.cpu_sums'
 local output = require 'bindings.print.output'
 local public_event = require 'bindings.view.public_event'
+local sys = require 'bindings.base.sys'
 
 local C = ffi.C
 local cpu_times = {}
@@ -62,6 +64,7 @@ end
 
 --- Lets CPUs take part: from now on, each switch is seen.
 local function begin(self, kernel)
+  self._begun, self._added = sys.now(), 0
   kernel.switch:on()
   self._kernel:begin()
 end
@@ -94,10 +97,18 @@ function CpuTimesTaker:turn(_, is_last)
     else
       id = given.keys.id(cpu, type(who) == 'string' and output.safe(who) or who)
     end
+    self._added = self._added + tonumber(sums.sum)
     given.sums[id], given.runs[id] = given.sums[id] + tonumber(sums.sum), given.runs[id] + runs
     given.longest[id] = math.max(given.longest[id], tonumber(sums.max))
   end)
   given.missed.switches = kernel:unreported()
+end
+
+--- Returns the account of what was added up.
+---@package
+---@return Figures
+function CpuTimesTaker:figures()
+  return cpu_clock.figures(self._run.opt.cpus, self._switch.off_time - self._begun, self._added, self.way)
 end
 
 --- Offers the switches of a script to the kernel.

@@ -266,6 +266,25 @@ function PairOffer:by_event()
   return found
 end
 
+--- Returns the account of the pairs: each event that may end one did so, or is counted by why it did not. nil: the
+--- pairs are not added up, or some come without an event.
+---@return Figures?
+function PairOffer:figures()
+  local plan, ends, is_exact = self.pairs.plan, 0, true
+  if plan.only_outliers then return end
+  for event, rule in pairs(self.rules) do
+    if event.is_task_event then return end
+    ends = ends + (rule.finds and self.pairs:events(rule) or 0)
+    local key = event.attrs.key or self.config.key or ''
+    -- An expression may have no value.
+    is_exact = is_exact and not (rule.role or rule.wakeup or plan.threads or key:find '[^%w_]')
+  end
+  local stats = self.pairs:stats()
+  return { name = 'ends of pairs', way = self.way, fired = ends, lost = 0,
+    read = stats.pairs + stats.unstarted + stats.mismatched, per = 1, is_exact = is_exact, by = 'programs',
+    fate = 'they are in no sum', rejected = {}, filters = {} }
+end
+
 --- Returns the counters, as Feed:stats() does.
 function PairOffer:stats()
   local stats = self.pairs:stats()

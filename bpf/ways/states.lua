@@ -3,6 +3,7 @@
 --- (bpf/gen/state_sums.lua) if nothing needs the events. Both fill the same histograms.
 local capture = require 'bpf.gen.capture'
 local captures = require 'bpf.ways.capture'
+local cpu_clock = require 'bpf.ways.cpu_clock'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
@@ -118,6 +119,7 @@ end
 ---@param kernel InKernel
 function TaskStatesOffer:load(kernel)
   local given = self._given
+  self._run = kernel.run
   self._ending = {}
   self._kernel = states.new {
     nr_cpus = kernel.switch.nr_cpus, nr_threads = kernel.facts.kernel.pid_max, sides = kernel.switch.sides,
@@ -162,7 +164,7 @@ end
 ---@package
 ---@param kernel InKernel
 function TaskStatesOffer:settle(kernel)
-  self._event, self._classes, self._run = ffi.new 'struct event', {}, kernel.run
+  self._event, self._classes = ffi.new 'struct event', {}
   local plan = self._kernel.plan.outliers
   self._left = ffi.new('uint64_t[?]', plan and (OUTLIER_SIZE + plan.size) / 8 + 1 or 1)
   for _, event in ipairs(self.events) do self._classes[tonumber(event.request.attr.config)] = event.class end
@@ -182,6 +184,7 @@ local function base(self) return C.session_exact_time(self._run.session, 0) end
 ---@param kernel InKernel
 function TaskStatesOffer:start(kernel)
   local duration = self._given.duration
+  self._switch, self._added = kernel.switch, 0
   kernel.switch:on() -- on one CPU after the other; all begin at the same time
   self._kernel:limit(base(self), duration and base(self) + math.floor(duration))
   self.has_started = true
@@ -200,6 +203,7 @@ function TaskStatesOffer:turn(side, is_last)
   kernel:take(side, function(tid, state, sums, counts, name)
     local row = tid and given.row(tid, state) or given.other(state)
     check_added(C.hist_set_add_sums(given.hists, row, sums, counts))
+    if state == sched_switch.ON_CPU then self._added = self._added + tonumber(sums.sum) end
     if name then self._names[tid] = output.safe(name) end
   end, function(tid, state, bucket, count)
     check_added(C.hist_set_add_bucket(given.hists, given.row(tid, state), bucket, count))
@@ -211,6 +215,13 @@ function TaskStatesOffer:turn(side, is_last)
     self._run.out:warn(('%s: %d events at which states began could not be kept, and may be missing'):format(
       self._run.name, unkept))
   end
+end
+
+--- Returns the account of what was added up.
+---@package
+---@return Figures
+function TaskStatesOffer:figures()
+  return cpu_clock.figures(self._run.opt.cpus, self._switch.off_time - tonumber(base(self)), self._added, self.way)
 end
 
 -- What scripts can ask -----------------------------------------------------------------------------

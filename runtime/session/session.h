@@ -96,9 +96,16 @@ struct session_account {
 	uint64_t enabled, running; /* ns: if it needs a counter of the hardware; otherwise 0 */
 	bool has_kernel;	   /* the kernel's figures are known */
 	uint32_t counters;	   /* of the kernel */
-	/* Once the session has stopped and the rest is counted, fired = lost + early + read + rest,
-	 * and at most one more for each counter. Before that, fired may be more. */
+	/* Each sample is at least so many that were counted: fired is never less than per_sample *
+	 * (lost + early + read + rest). 0: nobody says so. */
+	uint32_t per_sample;
+	/* Once the session has stopped and the rest is counted, fired is that, and at most
+	 * per_sample more for each counter. Before that, fired may be more. */
 	bool is_exact;
+	/* fired, lost and sum_read are those of all events together of another machine, or of all
+	 * that programs capture; see struct source_account. */
+	bool is_sum;
+	uint64_t sum_read;
 };
 
 /* The time base of events, on the source's clock and as wall time (wall_sec is NAN if a recording

@@ -97,6 +97,7 @@ function delay.run(settings)
     lost = details and than and function(p, time)
       if time - p.first_time > than then details:show_lost(p, time) end
     end,
+    draw = function(out) table_:print(out, opt.only_than) end,
     report = function(out)
       table_:print(out, opt.only_than)
       table_:clear()
