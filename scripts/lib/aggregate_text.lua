@@ -88,9 +88,7 @@ local function heading(self, entry)
   return text.safe(#title == 0 and self._spec.name or table.concat(title, ' ')), lines
 end
 
-local function cell(column, row)
-  return column.text and column.text(row) or units.short(row[column.name])
-end
+local function cell(column, row) return units.text(row[column.name], column.unit) end
 
 --- Returns the text of an entry with a stack: its values, then the stack.
 function aggregate_text.stack(self, entry, row)
