@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Addresses: fields that are pointers, or that the kernel prints as such (%p), and their text. As numbers they would
 --- be rounded by most readers of JSON, and nobody recognizes them.
-local bit = require 'bit'
 local ffi = require 'ffi'
 local has = require('bindings.view.views').has
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local addresses = {}
@@ -42,14 +42,15 @@ function addresses.of(event)
   return found
 end
 
---- Returns the text of an address; other values than integers as they are.
----@param value any
----@return any
-function addresses.text(value)
-  local number = type(value) ~= 'string' and tonumber(value)
-  if not number then return value end
-  if type(value) == 'number' and value >= 0 then return ('0x%x'):format(value) end
-  return '0x' .. bit.tohex(ffi.cast('uint64_t', ffi.cast('int64_t', value))):gsub('^0+(.)', '%1')
+--- Returns whether the value of an expression is an address: whether it is the name of such a field.
+---@param event Event
+---@param source? string
+---@return boolean
+function addresses.is_source(event, source)
+  local name = source and source:match '^[%s(]*([%a_][%w_]*)[%s)]*$'
+  return name ~= nil and event.fields[name] ~= nil and addresses.of(event)[name] == true
 end
+
+addresses.text = units.address
 
 return addresses

@@ -37,7 +37,7 @@ function Loop:draw(time)
   if not self.page or not self.page:can_show() then return end
   self.run.in_kernel:turn(time)
   self.page:begin()
-  self:call 'draw'
+  self:call('draw', time)
   self.page:finish()
 end
 

@@ -23,8 +23,7 @@ local MAX_PARTS = 4
 local BAR = 52 -- width of a histogram's longest bar
 local LABEL, LABEL_WITH_UNITS = '%-16s %8d ', '%-20s %8d ' -- of a bucket: its bounds and count
 local MIN_BAR, PAST, DRAWN = 16, 240, 64 -- of a picture: bar, earlier intervals, histograms
-local SHOW = { ns = units.time, bytes = units.bytes } -- values with a unit, as text
-local WITHOUT_UNIT = { count = true, low = true, high = true, value = true } -- columns
+local WITHOUT_UNIT = { count = true, variance = true } -- columns
 local OTHER = '(other)' -- the entry of all keys beyond max_keys
 
 local function add(a, b) return a + b end
@@ -149,11 +148,11 @@ end
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
 --- session?: Session, addresses?: table<string, boolean>, low?: number, high?: number, step?: number,
---- unit?: 'ns'|'bytes' } name: name of the table in JSON and CSV; value: name of the column of the count or sum;
+--- unit?: string } name: name of the table in JSON and CSV; value: name of the column of the count or sum;
 --- max_keys: default 65536, 4096 with quantiles; stacks: the keys that are `ev._stack`: they are printed as stacks, and
 --- those of the same functions are one entry; session: required for stacks; addresses: the keys that are printed in
 --- hexadecimal; low, high, step: required for lhist: its buckets are those below low, [low, low + step), ..., and from
---- high; unit: of the values, which text has as '1.08 s' or '64 KiB'
+--- high; unit: of the values, such as 'ns' or 'bytes', which text has as '1.08 s' or '64 KiB'
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
@@ -172,12 +171,14 @@ function aggregate.new(kind, keys, settings)
   for i, name in ipairs(keys) do
     columns[i] = { name = name, metric = (settings.stacks or {})[name] and 'none' or 'label' }
   end
-  local show = SHOW[settings.unit]
+  local unit = units.get(settings.unit)
+  if settings.unit and not unit then
+    error(("aggregate.new: there is no unit '%s'; it is one of %s"):format(tostring(settings.unit),
+      table.concat(units.names(), ', ')), 2)
+  end
   for _, column in ipairs(value_columns(kind, settings.value)) do
     column.align = 'right'
-    if show and not WITHOUT_UNIT[column.name] then
-      column.text = function(row) return show(row[column.name]) end
-    end
+    if unit and not WITHOUT_UNIT[column.name] then column.unit, column.format = settings.unit, nil end
     columns[#columns + 1] = column
   end
   local max_keys = settings.max_keys or how.max_keys
@@ -193,9 +194,9 @@ function aggregate.new(kind, keys, settings)
     _values = values, -- by id
     _keys = intern.new(#keys + (how.linear and 1 or 0), max_keys),
     _low = low, _high = high, _step = step, _last = how.linear and math.ceil((high - low) / step) or nil,
-    _spec = tables.new(settings.name or kind, columns),
+    _spec = tables.new(settings.name or kind, columns, { is_ordered = true }), -- print() sorts
     _value = columns[#keys + 1].name,
-    _show = show,
+    _show = unit and unit.show,
     _histogram = settings.value or 'value', -- field of the rows
     _stacks = settings.stacks or {},
     _addresses = settings.addresses or {},
@@ -492,9 +493,7 @@ local function heading(self, entry)
   return text.safe(#title == 0 and self._spec.name or table.concat(title, ' ')), lines
 end
 
-local function cell(column, row)
-  return column.text and column.text(row) or units.short(row[column.name])
-end
+local function cell(column, row) return units.text(row[column.name], column.unit) end
 
 --- Returns the text of an entry with a stack: its values, then the stack.
 local function stack_lines(self, entry, row)
@@ -638,6 +637,7 @@ function Aggregate:print(out, settings)
   if sort and not self:has_column(sort) then
     error(("%s:print: there is no column '%s' to sort by"):format(self._kind, sort), 2)
   end
+  if not sort and out.sort and self:has_column(out.sort) then sort = out.sort end
   local list = entries(self, settings and settings.limit or math.huge, sort)
   local rows = {}
   for _, entry in ipairs(list) do add_rows(self, rows, entry, out) end
