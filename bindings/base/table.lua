@@ -303,6 +303,9 @@ function tables.than_column(than)
   }
 end
 
+--- The option `variance` of profilers with such columns.
+tables.variance_option = { type = 'flag', help = 'also print the mean, the standard deviation and the variance' }
+
 --- Returns columns of how much latencies differ. They are always in JSON and CSV. variance_fields() sets their fields.
 ---@param is_shown? boolean text has them, too (--variance)
 ---@return TableColumn[]

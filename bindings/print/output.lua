@@ -193,6 +193,11 @@ function Output:results(print)
   self._take, self.format, self.tty = take, format, tty
 end
 
+--- Returns whether the run was asked to end so long ago that what is still to be printed is left, but for reports.
+---@return boolean
+---@package
+function Output:is_overdue() return C.signals_overdue() end -- luacheck: no self
+
 --- Returns whether text was printed, in reports or otherwise.
 ---@return boolean
 ---@package
@@ -306,6 +311,15 @@ function json_value(value)
 end
 
 output.json = json_value
+
+--- Returns a JSON object with the members of a list of { name, encoded value }.
+---@param members string[][]
+---@return string
+function output.object(members)
+  local parts = {}
+  for i, member in ipairs(members) do parts[i] = text.json(member[1]) .. ':' .. member[2] end
+  return '{' .. table.concat(parts, ',') .. '}'
+end
 
 --- Encodes a value as text, also for the contents of a CSV field. nil, NaN and infinities become an empty string.
 local function plain_value(value)

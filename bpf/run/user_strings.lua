@@ -43,13 +43,16 @@ end
 local function load(run, event)
   local of = event.strings
   local nr = names.traced_syscall(of.call) or asm.refuse('the number of the system call is unknown (libseccomp)')
-  local loaded, array = kernel_strings.load {
+  local loaded, array, rooms = kernel_strings.load {
     tracepoint = of.tracepoint, nr = nr, type = tonumber(event.request.attr.config), fields = event.fields,
     arguments = of.arguments, strings = of.strings, is_exec = of.call:find '^execve' ~= nil,
     own_pid = run:own_pid(),
   }
   event.request.bpf_array = array.fd
-  of.loaded = { loaded, array, not program.is_dry() and program.attach(loaded) or nil }
+  of.loaded = { loaded, array, rooms }
+  if program.is_dry() then return true end
+  if rooms then of.loaded[#of.loaded + 1] = program.attach(rooms) end
+  of.loaded[#of.loaded + 1] = program.attach(loaded)
   return true
 end
 

@@ -15,6 +15,7 @@ local cpu_times = {}
 ---@class CpuTimesSettings
 ---@field event Event sched:sched_switch
 ---@field handler fun(ev: Ev) that does the same
+---@field moves? Event of session.id_changes()
 ---@field keys Keys of CPU and thread, or CPU and name
 ---@field sums Array ns, by key
 ---@field runs Array
@@ -58,6 +59,7 @@ function CpuTimesTaker:load(kernel)
   }
   kernel:probe(self.events[1], self._kernel:body(self.events[1].fields))
   self._kernel:load_settle()
+  kernel:probe_id_changes(self._kernel:move_body())
 end
 
 --- Lets CPUs take part: from now on, each switch is seen.
@@ -114,8 +116,8 @@ end
 ---@param given CpuTimesSettings
 function cpu_times.new(instance, given)
   local event = public_event.real(given.event)
-  local self = setmetatable({ _given = given, events = { event }, handlers = { [event] = given.handler } },
-    CpuTimesTaker)
+  local self = setmetatable({ _given = given, events = { event }, spares = { public_event.real(given.moves) },
+    handlers = { [event] = given.handler } }, CpuTimesTaker)
   if instance.run.in_kernel and not instance.parent then instance.run.in_kernel:offer(self) end
 end
 

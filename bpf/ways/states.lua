@@ -23,7 +23,8 @@ local OUTLIER, OUTLIER_SIZE = ffi.typeof 'struct outlier *', ffi.offsetof('struc
 local common_type = ffi.typeof 'uint16_t *'
 
 ---@class TaskStatesSettings
----@field events { leaves: Event, enters?: Event, wakes: Event, born?: Event } two of them may be one
+---@field events { leaves: Event, enters?: Event, wakes: Event, born?: Event, moves?: Event } two of them may be one;
+--- moves: of session.id_changes()
 ---@field handlers table<Event, fun(ev: Ev)> that do the same
 ---@field hists HistSet
 ---@field row fun(tid: integer, state: integer): integer returns the number of a histogram
@@ -131,6 +132,7 @@ function TaskStatesOffer:load(kernel)
   for _, event in ipairs(self.events) do
     self._programs[event] = kernel:probe(event, self._kernel:body(self._roles[event]))
   end
+  kernel:probe_id_changes(self._kernel:move_body())
   if not given.only then return end
   kernel:probe_exit(self._kernel:body { exits = true })
 end
@@ -269,6 +271,7 @@ local public = facade.class('task_states', TaskStatesOffer, { 'set_first', 'each
 function task_states.new(instance, given)
   local self = setmetatable({ _given = given, _names = {}, handlers = {} }, TaskStatesOffer)
   self._roles, self.events = roles_of(given)
+  self.spares = { public_event.real(given.events.moves) }
   for event, handler in pairs(given.handlers) do self.handlers[public_event.real(event)] = handler end
   if instance.run.in_kernel and not instance.parent then instance.run.in_kernel:offer(self) end
   return public(self)

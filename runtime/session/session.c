@@ -451,6 +451,15 @@ static void interrupt(struct session *s)
 		s->ended = true;
 }
 
+/* Whether a live run that was interrupted has not read its rings in time: no more events come, but
+ * handlers may take long for those that are there. In rings that are overwritten, these are what
+ * the run is for. */
+static bool leaves_rest(const struct session *s)
+{
+	return s->stopped && s->source->ops->wait && !s->source->info.is_recorded &&
+	       !s->keeps_newest && signals_overdue();
+}
+
 void session_check_end(struct session *s)
 {
 	if (is_over(s) || (signals_stop_requested() && !s->source->info.is_recorded))
@@ -488,7 +497,10 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	if (s->nr_tids && (!s->per_thread || s->nr_machines > 1) && (!s->is_target || s->family) &&
 	    !s->stopped)
 		watch_threads(s);
-	if (s->next_slot == s->nr_slots && !s->ended) {
+	if (s->next_slot == s->nr_slots && !s->ended && leaves_rest(s)) {
+		s->ended = true;
+		s->stats.leaves_rest = true;
+	} else if (s->next_slot == s->nr_slots && !s->ended) {
 		if (s->ticked && s->source->info.is_recorded)
 			n = skip_empty_intervals(s, err);
 		else

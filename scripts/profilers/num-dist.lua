@@ -17,12 +17,21 @@ local function quantile(positive, negative, q)
   return -negative:quantile((n_negative - rank + 1) / n_negative)
 end
 
+--- Returns the variance of the values of both.
+local function variance(p, n)
+  if not (p and n) then return (p or n).variance end
+  local count, apart = p.count + n.count, p.avg + n.avg -- of the means: one is negative
+  return (p.count * p.variance + n.count * n.variance) / count + p.count * n.count / count ^ 2 * apart ^ 2
+end
+
 local function fill(row, positive, negative)
   local p, n = positive and positive:stats(), negative and negative:stats()
   row.calls = (p and p.count or 0) + (n and n.count or 0)
   row.total = (p and p.sum or 0) - (n and n.sum or 0)
   row.min, row.max = n and -n.max or p.min, p and p.max or -n.min
   row.avg = math.floor(tonumber(row.total) / row.calls)
+  row.variance = variance(p, n)
+  row.stddev = math.sqrt(row.variance)
   row.p99 = quantile(positive, negative, 0.99)
   return row
 end
@@ -44,6 +53,8 @@ local function new_distributions(list, opt, session)
       { name = 'avg', width = 12, unit_of = unit_of },
       { name = 'p99', width = 12, unit_of = unit_of },
       { name = 'max', width = 12, unit_of = unit_of },
+      { name = 'stddev', width = 12, unit_of = unit_of, data_only = not opt.variance },
+      { name = 'variance', width = 16, format = '%.3f', data_only = not opt.variance },
     }),
   }
 end
@@ -110,6 +121,7 @@ each event.
     than = { type = 'number', help = 'print events whose number is greater than N; 3ms is 3000000' },
     heatmap = heatmap.option,
     perins = { type = 'flag', help = 'print a row per CPU or thread' },
+    variance = { type = 'flag', help = 'also print the standard deviation and the variance' },
   },
 
   start = function(opt, out, session)

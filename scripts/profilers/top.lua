@@ -121,7 +121,7 @@ to sort by, r reverses the order, q quits.
     local handlers = {}
     for _, event in ipairs(list) do
       handlers[event] = handler(sums, event, added[event], opt)
-      print_key = print_key or session.key_printer(event)
+      print_key = print_key or session.key_printer(event, event.attrs.key or opt.key)
     end
 
     local shown, key_name, comm_name = top_columns.shown(columns, keyed, named, opt)

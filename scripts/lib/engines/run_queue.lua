@@ -78,7 +78,7 @@ end
 local function detect_unreported(found, outgoing, sleeps, ours)
   local incoming = found.stages[2][1]
   local sees_all = sleeps == incoming
-  local missed, leaves, enters, forget = unreported.watch()
+  local missed, leaves, enters, forget, moved = unreported.watch()
   local checks = {}
   checks[incoming] = function(ev)
     if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time, ev._cpu) end
@@ -87,6 +87,12 @@ local function detect_unreported(found, outgoing, sleeps, ours)
   if not sees_all then
     local function leave(ev) leaves(ev.prev_pid, ev._time, ev._cpu) end
     checks[outgoing], checks[sleeps] = leave, leave
+  end
+  if found.id_changes then
+    checks[found.id_changes] = function(ev)
+      moved(ev)
+      ours.moved(ev)
+    end
   end
   return checks, missed, forget
 end
@@ -118,6 +124,7 @@ function run_queue.new(opt, session)
   if not ok then return nil, message end
   found.key = 'pid'
   if session.named_threads and not opt.filter then found.has, found.has_targets = ours.has, true end
+  found.id_changes = session.id_changes()
   local outgoing, waits = outgoing_switch(found), { found = found, ours = ours, checks = {} }
   waits.is_shared = can_share_switches(found, opt, session)
   local sleeps = end_waits(found, names, ours, session, waits.is_shared and outgoing or nil)

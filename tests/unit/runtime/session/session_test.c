@@ -10,13 +10,16 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <linux/perf_event.h>
 #include "decode/decoder.h"
 #include "live/count_sums.h"
+#include "process/signals.h"
 #include "session/session.h"
 #include "source.h"
 
@@ -652,6 +655,43 @@ static void test_machine_refused(void **state)
 	assert_true(freed);
 }
 
+/* A second after the request to end, nothing more is read from rings, but from those that are
+ * overwritten, of which the rest is the result. The request is never withdrawn, so no test may
+ * follow. */
+static void test_leaves_rest(void **state)
+{
+	(void)state;
+	signals_install();
+	raise(SIGINT);
+	while (!signals_overdue())
+		usleep(10000);
+	for (int overwrites = 0; overwrites < 2; overwrites++) {
+		struct session_target target = {.overwrite = overwrites};
+		struct event_request req = {.name = "value", .class = CLASS, .payload = 4};
+		bool freed;
+		struct memory *m = memory_new(&freed);
+		struct session *s = session_new(&m->source);
+		struct session_account account;
+		struct session_stats stats;
+		struct error err;
+
+		req.attr.type = PERF_TYPE_SOFTWARE;
+		for (int i = 1; i <= 2; i++)
+			add_sample(m, START + i * MS, 0, i);
+		m->clock = START + 10 * MS;
+		assert_int_equal(session_add_event(s, &req, &err), 0);
+		assert_int_equal(session_start(s, &target, &err), 0);
+		assert_string_equal(drain(s), overwrites ? "@1 1/0 @2 2/0 E" : "E");
+		session_read_stats(s, &stats);
+		assert_int_equal(stats.leaves_rest, !overwrites);
+		assert_true(session_count_rest(s));
+		session_read_account(s, CLASS, &account);
+		assert_int_equal(account.rest, overwrites ? 0 : 2);
+		session_free(s);
+		assert_true(freed);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -659,7 +699,7 @@ int main(void)
 		cmocka_unit_test(test_thread_rings),	cmocka_unit_test(test_intervals),
 		cmocka_unit_test(test_recorded),	cmocka_unit_test(test_counts_cpus_notices),
 		cmocka_unit_test(test_wake_after),	cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_machine_refused),
+		cmocka_unit_test(test_machine_refused), cmocka_unit_test(test_leaves_rest),
 	};
 
 	return cmocka_run_group_tests_name("session", tests, NULL, NULL);
