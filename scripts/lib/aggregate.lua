@@ -650,6 +650,6 @@ function Aggregate:print(out, settings)
   end, is_drawn and out.tty and not (out.report_page and out.report_page.draws) and picture(self, list) or nil)
 end
 
-check.members(Aggregate, 'an aggregation')
+check.members(Aggregate, 'an aggregation', { 'add', 'call' })
 
 return aggregate

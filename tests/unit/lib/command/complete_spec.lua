@@ -7,7 +7,8 @@ local profilers = {
   waits = {
     summary = 'Measure waits',
     attributes = { 'key', 'untraced' },
-    options = { by = { type = 'enum', values = { 'all', 'comm' }, help = 'rows' } },
+    options = { by = { type = 'enum', values = { 'all', 'comm' }, help = 'rows' },
+      detail = { type = 'string', values = { 'samecpu', 'samepid' }, optional_value = '', help = 'events' } },
   },
   list = {
     summary = 'List',
@@ -61,6 +62,8 @@ describe('completion', function()
     assert.equal('words: java javac', at 'profscript waits -p ja')
     assert.equal('words: 12,bash', at 'profscript waits --pids 12,b')
     assert.equal('words: --by=comm', at('profscript waits --by=c', ''))
+    assert.equal('words: samecpu samepid', at 'profscript waits --detail=')
+    assert.equal('words: samecpu,samepid', at 'profscript waits --detail=samecpu,samep')
     assert.equal('files: ', at 'profscript trace -qo fi')
     assert.equal('words: ', at 'profscript trace -N 5')
   end)
