@@ -503,6 +503,6 @@ function Aggregate:print(out, settings)
     or nil)
 end
 
-check.members(Aggregate, 'an aggregation')
+check.members(Aggregate, 'an aggregation', { 'add', 'call' })
 
 return aggregate

@@ -41,6 +41,7 @@ relation.options = {
     type = 'string',
     needs = { 'both_switches' },
     argument = 'LIST',
+    values = { 'samecpu', 'samekey', 'samepid', 'sametid' },
     optional_value = '',
     help = 'with --than or --lower also print the events between the two. LIST: samecpu, samepid, sametid, samekey:'
       .. ' only those that share it with the first or second event (1 or 2: with this one); -N, +N: also those up to N'

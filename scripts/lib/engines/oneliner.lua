@@ -121,7 +121,8 @@ local function new_aggregation(kind, title, args, session)
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
-    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$', found = found }
+    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$' or args[i]:match "^ev%['(%a+)'%]$",
+      found = found }
     names[#names + 1] = name
   end
   return aggregate.new(kind, names, {

@@ -7,7 +7,8 @@ local profilers = {
   waits = {
     summary = 'Measure waits',
     attributes = { 'key', 'untraced' },
-    options = { by = { type = 'enum', values = { 'all', 'comm' }, help = 'rows' } },
+    options = { by = { type = 'enum', values = { 'all', 'comm' }, help = 'rows' },
+      detail = { type = 'string', values = { 'samecpu', 'samepid' }, optional_value = '', help = 'events' } },
   },
   list = {
     summary = 'List',
@@ -71,6 +72,8 @@ describe('completion', function()
     }
     assert.equal('words: --by=comm', at('profscript waits --by=c', ''))
     are {
+      { 'profscript waits --detail=', 'words: samecpu samepid' },
+      { 'profscript waits --detail=samecpu,samep', 'words: samecpu,samepid' },
       { 'profscript trace -qo fi', 'files: ' },
       { 'profscript trace -N 5', 'words: ' },
     }
