@@ -228,6 +228,7 @@ end
 --- within?: table } C expressions, and a handler that does the same by add()
 ---@return fun(ev: Ev) handler
 function Aggregate:count(session, event, settings)
+  if KINDS[self._kind].is_extreme then return settings.handler end -- programs add up
   self._tally = self._tally or session.tally { keys = self._keys }
   local width = KINDS[self._kind].width or 1
   local into = { into = self._values, width = width, at = width - 1, value = settings.value }
