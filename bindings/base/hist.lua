@@ -133,19 +133,16 @@ ffi.metatype('struct hist', { __index = Hist })
 local has_threshold = setmetatable({}, { __mode = 'k' })
 
 countable.add_ctype(ffi.typeof 'struct hist', {
-  count = function(self, session, event, terms, settings)
+  count = function(self, terms)
     if #terms ~= 1 or not terms[1].value then return nil, 'it adds what is not a number' end
     if has_threshold[self] then return nil, 'the histogram has a threshold' end
     local set = hist.set(1)
-    session.tally({}):add(event, {
-      hist = { into = set, width = 1, at = 0, value = terms[1].value }, filter = settings.filter,
-      handler = settings.handler, within = settings.within,
-    })
-    return function()
+    local function after()
       local new = set:get(0)
       if new then self:merge(new) end
       set:clear()
     end
+    return { hist = { into = set, width = 1, at = 0, value = terms[1].value }, after = after }
   end,
 })
 

@@ -20,7 +20,7 @@ local declarations = {}
 ---@field default? any as parsed, or text to parse
 ---@field argument? string name of the value in help
 ---@field unit? string of a plain number: for a duration one of ns us ms s min h, otherwise only shown in help
----@field values? string[] of an enum
+---@field values? string[] of an enum; of a string: words of its list, for completion
 ---@field min? number
 ---@field max? number
 ---@field multiple? boolean may be repeated; the parsed value is a list

@@ -193,6 +193,11 @@ function Output:results(print)
   self._take, self.format, self.tty = take, format, tty
 end
 
+--- Returns whether the run was asked to end so long ago that what is still to be printed is left, but for reports.
+---@return boolean
+---@package
+function Output:is_overdue() return C.signals_overdue() end -- luacheck: no self
+
 --- Returns whether text was printed, in reports or otherwise.
 ---@return boolean
 ---@package
@@ -233,12 +238,17 @@ function output.complain(line)
   if fd ~= STDERR then libc.close(fd) end
 end
 
+--- Writes much text at once. That of a report that is drawn waits for its end.
+local function flush_if_full(self)
+  if #self._buffer >= FLUSH_SIZE and not (self.report_page and self.report_page:is_open()) then self:flush() end
+end
+
 --- Appends text, in all formats.
 ---@param s string
 ---@package
 function Output:append(s)
   self._buffer:put(s)
-  if #self._buffer >= FLUSH_SIZE then self:flush() end
+  flush_if_full(self)
 end
 
 --- Appends bytes unchanged, in all formats: control sequences for the terminal.
@@ -248,7 +258,7 @@ function Output:raw(bytes)
   escape_appended(self)
   self._buffer:put(bytes)
   self._escaped = #self._buffer
-  if self._escaped >= FLUSH_SIZE then self:flush() end
+  flush_if_full(self)
 end
 
 --- Returns the buffer for generated printers of text.
