@@ -42,6 +42,15 @@ function addresses.of(event)
   return found
 end
 
+--- Returns whether the value of an expression is an address: whether it is the name of such a field.
+---@param event Event
+---@param source? string
+---@return boolean
+function addresses.is_source(event, source)
+  local name = source and source:match '^[%s(]*([%a_][%w_]*)[%s)]*$'
+  return name ~= nil and event.fields[name] ~= nil and addresses.of(event)[name] == true
+end
+
 addresses.text = units.address
 
 return addresses

@@ -83,6 +83,8 @@ struct session_stats {
 	double to;		 /* time of the last event, ns since the base */
 	double end_time;	 /* when the events were stopped; for a recording equal to `to` */
 	int32_t workload_status; /* as in wait(2); 0 while it runs, or without a workload */
+	/* A signal ended a live run that was so far behind that some events were not read. */
+	bool leaves_rest;
 };
 
 /* The samples of one event. */

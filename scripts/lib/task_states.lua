@@ -80,7 +80,7 @@ function states.table(opt, out, session)
     { name = 'thread', width = 6, align = 'right', show = perins },
     { name = 'comm', width = 16, align = 'left', show = perins },
     { name = 'state', title = 'St', width = 2, align = 'left' },
-  }))
+  }, opt.variance))
   local function name_of(pid, names)
     local name = session.task_name(pid)
     return name == UNKNOWN and names and names[pid] or name

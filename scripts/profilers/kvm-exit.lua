@@ -16,7 +16,7 @@ local function new_totals(opt, session)
   local columns = tables.latency_columns(opt.than ~= nil, {
     { name = 'instance', title = ('[%s]'):format(session.instance_title), align = 'left', show = opt.perins },
     { name = 'exit_reason', width = 20, align = 'left' },
-  })
+  }, opt.variance)
   columns[#columns + 1] = { name = 'gsys_percent', title = '%gsys', width = 6, format = '%.2f' }
   return {
     keys = intern.new(3, MAX_ROWS), hists = hist.set(MAX_ROWS + 1, opt.than), of_kernel = array.new(MAX_ROWS + 1),
@@ -112,6 +112,7 @@ VM, give its process with -p.]],
   options = {
     than = { type = 'duration', help = 'print exit and entry of exits longer than T, except HLT, and count them' },
     perins = { type = 'flag', help = 'print rows per CPU, or per thread with -p or -t' },
+    variance = tables.variance_option,
     filter = { own = true, help = 'only exits whose kvm:kvm_exit matches this filter' },
     heatmap = heatmap.option,
     exit_event = { type = 'event', default = 'kvm:kvm_exit', help = 'event when a vCPU leaves the guest' },

@@ -17,12 +17,22 @@ local function quantile(positive, negative, q)
   return -negative:quantile((n_negative - rank + 1) / n_negative)
 end
 
+--- Returns the variance of the values of both.
+local function variance(p, n)
+  if not (p and n) then return (p or n).variance end
+  local count, apart = p.count + n.count, p.avg + n.avg -- of the means: one is negative
+  return (p.count * p.variance + n.count * n.variance) / count + p.count * n.count / count ^ 2 * apart ^ 2
+end
+
 local function fill(row, positive, negative)
   local p, n = positive and positive:stats(), negative and negative:stats()
   row.calls = (p and p.count or 0) + (n and n.count or 0)
   row.total = (p and p.sum or 0) - (n and n.sum or 0)
   row.min, row.max = n and -n.max or p.min, p and p.max or -n.min
   row.avg = math.floor(tonumber(row.total) / row.calls)
+  for _, stats in pairs { p or n, n or p } do if stats.avg ~= stats.avg then row.avg = stats.avg end end
+  row.variance = variance(p, n)
+  row.stddev = math.sqrt(row.variance)
   row.p99 = quantile(positive, negative, 0.99)
   return row
 end
@@ -44,6 +54,8 @@ local function new_distributions(list, opt, session)
       { name = 'avg', width = 12, unit_of = unit_of },
       { name = 'p99', width = 12, unit_of = unit_of },
       { name = 'max', width = 12, unit_of = unit_of },
+      { name = 'stddev', width = 12, unit_of = unit_of, data_only = not opt.variance },
+      { name = 'variance', width = 16, format = '%.3f', data_only = not opt.variance },
     }),
   }
 end
@@ -93,11 +105,11 @@ num= of each event is a C expression over its fields. The table has a row for
 each event.
 
   $ profscript num-dist -e kmem:kmalloc//num=bytes_alloc/,sched:sched_stat_runtime//num=runtime/ --duration 1
-  2026-11-22 11:29:40.606862
+  2026-11-28 18:12:56.010827
   event                 calls            total          min          avg          p99          max
   ------------------ -------- ---------------- ------------ ------------ ------------ ------------
-  kmalloc                7829         7.23 MiB     8    B     968    B     4.03 KiB     16    KiB
-  sched_stat_runtime     6552         1.88 s       2.13 us    287    us    3.98 ms       4.01 ms]],
+  kmalloc                9776        11.7  MiB         8 B      1.22 KiB    16.1  KiB    32    KiB
+  sched_stat_runtime     5482         2.00 s         529 ns   365    us      3.65 ms      4.01 ms]],
   examples = {
     { 'profscript num-dist -e kmem:kmalloc//num=bytes_alloc/,kmem:kmalloc//num=bytes_alloc-bytes_req/alias=waste/',
       'sizes of allocations, and bytes wasted by rounding up' },
@@ -110,6 +122,7 @@ each event.
     than = { type = 'number', help = 'print events whose number is greater than N; 3ms is 3000000' },
     heatmap = heatmap.option,
     perins = { type = 'flag', help = 'print a row per CPU or thread' },
+    variance = { type = 'flag', help = 'also print the standard deviation and the variance' },
   },
 
   start = function(opt, out, session)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The time that tasks spend in each state: lib.engines.task_state follows them from event to event.
 local flamegraph = require 'lib.flamegraph'
+local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 local task_state = require 'lib.engines.task_state'
 local task_states = require 'lib.task_states'
@@ -53,6 +54,7 @@ fewer events. If possible, a BPF program adds up the times; with -C, --cgroups,
     uninterruptible = { type = 'flag', short = 'D', help = 'measure only sleep in D' },
     than = { type = 'duration', help = 'print the events around states longer than T, except R, and count them' },
     perins = { type = 'flag', help = 'print rows per thread' },
+    variance = tables.variance_option,
     mmap_pages = { default = 512 },
     ptrace = { type = 'flag', help = 'go on until all that a workload starts has exited' },
   },

@@ -46,12 +46,12 @@ local function zeros(device)
 end
 
 --- Returns a function that prints the rows; without any, those of `only` or all devices, with zeros.
-local function printer(out, than, only)
-  local spec = tables.new('blktrace', tables.latency_columns(than ~= nil, {
+local function printer(out, opt, only)
+  local spec = tables.new('blktrace', tables.latency_columns(opt.than ~= nil, {
     { name = 'device', align = 'left' },
     { name = 'start', width = 17, align = 'right' },
     { name = 'stop', title = 'end', width = 17, align = 'left', sep = ' => ' },
-  }))
+  }, opt.variance))
   return function(rows)
     if #rows == 0 and out.format == 'text' then rows = zeros(only or 'all') end
     table.sort(rows, function(a, b)
@@ -259,13 +259,13 @@ end
 
 --- Returns the handlers of the profiler.
 ---@param selection BlockSelection
----@param opt table than, and the common options
+---@param opt table than, variance, and the common options
 ---@param out Output
 ---@param session Session
 ---@return table handlers
 function block_requests.run(selection, opt, out, session)
   local settings = { devices = selection.devices, filter = selection.filter, than = opt.than, opt = opt, out = out,
-    session = session, print = printer(out, opt.than, selection.only) }
+    session = session, print = printer(out, opt, selection.only) }
   if opt.than then settings.slow = slow_printer(out) end
   return (opt.than or session.named_threads) and of_tracked(settings) or of_all(settings)
 end

@@ -34,7 +34,6 @@ oneliner.FUNCTIONS = {
   { 'print', 'print(...)', "print values; print(t, n): a table's n largest" },
   { 'printf', 'printf(format, ...)', 'print formatted text' },
   { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
-  -- NAME: a real name here would be taken for one that each one-liner reads.
   { 'str', 'str(ev.NAME)', 'string behind an argument of a system call' },
   { 'syscall', 'syscall(n), errno(n)', 'names of numbers; also signal(n), open_flags(n)' },
   { 'ip', 'ip(address)', 'an IP address as text' },
@@ -122,7 +121,8 @@ local function new_aggregation(kind, title, args, session)
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
-    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$', found = found }
+    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$' or args[i]:match "^ev%['(%a+)'%]$",
+      found = found }
     names[#names + 1] = name
   end
   return aggregate.new(kind, names, {

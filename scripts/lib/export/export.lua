@@ -12,6 +12,7 @@ local formats = require 'lib.export.formats'
 local lacks = require 'lib.export.lacks'
 local lanes = require 'lib.export.lanes'
 local text = require 'bindings.base.text'
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local exports = {}
@@ -37,6 +38,7 @@ local MEMBER_SHIFT = tonumber(C.EVENT_MEMBER_SHIFT)
 ---@class SliceSource
 ---@field by 'cpu'|'tid'|'key' what the key is
 ---@field key_text fun(key: ffi.cdata*): string
+---@field has_addresses? boolean keys are addresses
 ---@field name fun(p: ffi.cdata*): string of p.kind
 ---@field depth? integer how deep the slices of a key are nested; default: 1
 ---@field value? string name of p.first_value
@@ -234,7 +236,8 @@ function Export:slices(source, stages)
 end
 
 --- Returns what exports slices of a script.
----@param source { by: 'cpu'|'tid'|'key', names: string[], nested?: boolean, key_text?: fun(key: integer): string }
+---@param source { by: 'cpu'|'tid'|'key', names: string[], nested?: boolean, key_text?: fun(key: integer64): string,
+--- has_addresses?: boolean }
 ---@return fun(kind: integer, key: integer, from: number, to: number) add kind: index in names; in the order of `to`
 function Export:script_slices(source)
   local p, put, n, file = ffi.new 'struct pair', nil, self.n, self.file
@@ -244,7 +247,8 @@ function Export:script_slices(source)
       by = source.by,
       depth = source.nested and lanes.NESTED or nil,
       name = function(one) return source.names[one.kind] end,
-      key_text = function(key) return source.key_text and source.key_text(tonumber(key)) or tostring(tonumber(key)) end,
+      key_text = source.key_text or units.number,
+      has_addresses = source.has_addresses,
     } or false
   end
   return function(kind, key, from, to)

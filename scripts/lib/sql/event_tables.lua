@@ -233,6 +233,7 @@ function event_tables.new(config)
   if config.query and config.query:lower():find 'syscall' then add_syscalls(self) end
   self._kept = open_kept(self)
   if config.query then self._queries = prepare(self._kept, config.query) end
+  results.declare(self._queries or {})
   if config.query and not config.file and not config.verify then narrow(self, config.query) end
   if run.opt.dry_run then return self end -- the file stays as it is
   if config.file or config.verify then
@@ -382,8 +383,7 @@ local function answer(self, at)
   local queries = prepared(self)
   for i, query in ipairs(queries) do
     if self._is_last then self._run.progress:stage(('query %d of %d'):format(i, #queries), true) end
-    local message, interrupted = results.print(self._out, query, #queries > 1 and 'query' .. i or 'query',
-      i == 1 and at)
+    local message, interrupted = results.print(self._out, query, results.name(queries, i), i == 1 and at)
     if not message and self._verifying and not self._is_spilled then
       message = results.compare(query, self._verifying[i], self._out)
     end

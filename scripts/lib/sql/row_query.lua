@@ -167,7 +167,7 @@ function RowQuery:interval(at)
   if self._queries then
     self._out:results(function(out)
       for i, query in ipairs(self._queries) do
-        message = message or results.print(out, query, #self._queries > 1 and 'query' .. i or 'query', i == 1 and at)
+        message = message or results.print(out, query, results.name(self._queries, i), i == 1 and at)
       end
     end)
   end

@@ -148,8 +148,9 @@ run and output options:
       --sampling-limit N    stop if --perfeval-* counts more than N events per
                             second for each CPU or thread with events
       --allow-exec          let exec= and other expressions call system()
-      --dry-run[=code]      print what would be opened and exit; code: with the
-                            generated loops and BPF programs
+      --dry-run[=WHAT]      print what would be opened and exit; code: with the
+                            generated loops and BPF programs; schema: instead,
+                            the JSON Schema of the lines that --json prints
       --input FILE          read a recording (- is stdin), or what PORT,
                             HOST:PORT, unix:PATH or vsock:CID:PORT sends
       --remote-slack MS     with pull=, wait at most this long for a silent
