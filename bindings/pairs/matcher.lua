@@ -446,7 +446,8 @@ function Feed:is_in_kernel() return self.offered ~= nil and self.offered.has_sta
 --- - `unstarted`: ends that found no start
 --- - `mismatched`: ends that removed a start they make no pair with
 --- - `unneeded`: wakeups that no switch follows, because the task was already running
---- - `unreported`: switches that are missing, as a CPU switches from another task than it has switched to
+--- - `unreported`: switches that are missing, as a CPU switches from another task than it has switched to; nil
+---   if the script's `handlers` look for them
 --- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
@@ -459,6 +460,7 @@ function Feed:stats()
     'stored', 'unreported' } do
     result[name] = tonumber(s[name])
   end
+  if next(self.config.handlers) then result.unreported = nil end
   return result
 end
 

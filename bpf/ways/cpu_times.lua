@@ -89,7 +89,10 @@ end
 ---@param is_last boolean
 function CpuTimesTaker:turn(_, is_last)
   local given, kernel = self._given, self._kernel
-  if is_last then kernel:limit(self._switch.off_time) end
+  if is_last then
+    self._ended = sys.now() -- no program runs any more
+    kernel:limit(self._switch.off_time)
+  end
   kernel:take(kernel:settle(is_last), function(cpu, who, sums)
     local runs, id = tonumber(sums.count - sums.failed), given.keys.max
     if not cpu then
@@ -108,7 +111,7 @@ end
 ---@package
 ---@return Figures
 function CpuTimesTaker:figures()
-  return cpu_clock.figures(self._run.opt.cpus, self._switch.off_time - self._begun, self._added, self.way)
+  return cpu_clock.figures(self._run.opt.cpus, self._ended - self._begun, self._added, self.way)
 end
 
 --- Offers the switches of a script to the kernel.

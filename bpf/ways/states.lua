@@ -13,6 +13,7 @@ local public_event = require 'bindings.view.public_event'
 local route = require 'bpf.plan.route'
 local sched_switch = require 'bindings.expr.sched_switch'
 local states = require 'bpf.gen.state_sums'
+local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -184,7 +185,7 @@ local function base(self) return C.session_exact_time(self._run.session, 0) end
 ---@param kernel InKernel
 function TaskStatesOffer:start(kernel)
   local duration = self._given.duration
-  self._switch, self._added = kernel.switch, 0
+  self._added = 0
   kernel.switch:on() -- on one CPU after the other; all begin at the same time
   self._kernel:limit(base(self), duration and base(self) + math.floor(duration))
   self.has_started = true
@@ -209,6 +210,7 @@ function TaskStatesOffer:turn(side, is_last)
     check_added(C.hist_set_add_bucket(given.hists, given.row(tid, state), bucket, count))
   end)
   if not is_last then return end
+  self._ended = sys.now() -- no program runs any more
   given.missed.switches, given.missed.wakeups = kernel:counted 'switches', kernel:counted 'wakeups'
   local unkept = kernel:counted 'unkept'
   if unkept > 0 then
@@ -221,7 +223,7 @@ end
 ---@package
 ---@return Figures
 function TaskStatesOffer:figures()
-  return cpu_clock.figures(self._run.opt.cpus, self._switch.off_time - tonumber(base(self)), self._added, self.way)
+  return cpu_clock.figures(self._run.opt.cpus, self._ended - tonumber(base(self)), self._added, self.way)
 end
 
 -- What scripts can ask -----------------------------------------------------------------------------

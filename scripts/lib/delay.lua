@@ -62,7 +62,7 @@ function delay.run(settings)
   local longest, shortest = than or math.huge, opt.lower or -1
   local prints = than ~= nil or opt.lower ~= nil
   local pass = prints and session.gate() or nil
-  local threads = settings.threads or not found.key and session.per_thread
+  local threads = settings.threads or not found.key and session.instance_field == '_tid'
   local parsed, message = detail.of_options(settings.name, opt, found.others, prints, settings.out)
   if message then return nil, message end
   local details = parsed and not pass and detail.new(parsed, { name = settings.name, out = settings.out,

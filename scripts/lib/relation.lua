@@ -158,7 +158,7 @@ function relation.run(name, analysis, found, opt, out, session)
   end
   config.key, config.cycle = found.default_key, opt.cycle
   if session and not config.id_changes and pair_keys.are_threads(
-    { stages = public_event.real(found.stages), key = config.key }, session.per_thread) then
+    { stages = public_event.real(found.stages), key = config.key }, session.instance_field == '_tid') then
     config.id_changes = session.id_changes()
   end
   config.triggers = not analysis.pass and found.triggers or {}

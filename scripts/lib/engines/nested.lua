@@ -63,7 +63,7 @@ end
 --- Returns the table of --impl delay.
 local function new_table(settings, kinds, value)
   local opt, session, key = settings.opt, settings.session, settings.events.key
-  local is_thread = not key and session.per_thread
+  local is_thread = not key and session.instance_field == '_tid'
   local title = key or is_thread and 'THREAD' or 'CPU'
   return latency.new {
     kinds = kinds,

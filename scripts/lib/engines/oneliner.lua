@@ -35,7 +35,6 @@ oneliner.FUNCTIONS = {
   { 'print', 'print(...)', "print values; print(t, n): a table's n largest" },
   { 'printf', 'printf(format, ...)', 'print formatted text' },
   { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
-  -- NAME: a real name here would be taken for one that each one-liner reads.
   { 'str', 'str(ev.NAME)', 'string behind an argument of a system call' },
   { 'syscall', 'syscall(n), errno(n)', 'names of numbers; also signal(n), open_flags(n)' },
   { 'ip', 'ip(address)', 'an IP address as text' },
