@@ -17,8 +17,8 @@ local tables = {}
 ---@field width? integer minimum width in text
 ---@field align? 'left'|'right' default: strings left, all others right
 ---@field unit? string of the values: 'ns', 'bytes' ... (lib.units). Text has them as '1.08 s' or '64 KiB', unless
---- there is a format; JSON and CSV have the number. Metrics, the page and SQL also know the unit of a name that ends
---- with it, such as `wait_ns`
+--- there is a format; JSON and CSV have the number, or the text of an 'address'. Metrics, the page and SQL also know
+--- the unit of a name that ends with it, such as `wait_ns`
 ---@field unit_of? fun(row: table): string? returns the unit of a row's value, instead of unit
 ---@field format? string printf format of the value in text
 ---@field scale? number text shows value / scale
@@ -41,6 +41,7 @@ local tables = {}
 ---@field is_ordered? boolean --sort leaves the rows as they are
 ---@field columns TableColumn[]
 ---@field histograms TableColumn[] those that are not printed
+---@field addresses? string[] names of the columns of addresses
 
 local MIN_CUT = 12 -- characters of a text that is cut
 local RESERVED = { table = true, time = true }
@@ -84,9 +85,28 @@ local function make(name, columns, settings)
       seen[column.name] = true
       local list = column.metric == 'histogram' and spec.histograms or spec.columns
       list[#list + 1] = column
+      if units.of(column) == 'address' then
+        spec.addresses = spec.addresses or {}
+        table.insert(spec.addresses, column.name)
+      end
     end
   end
   return spec
+end
+
+--- Returns rows as JSON, CSV, metrics and the page have them: with addresses in hexadecimal.
+---@param spec TableSpec
+---@param rows table[]
+---@return table[]
+---@package
+function tables.data(spec, rows)
+  if not spec.addresses then return rows end
+  local list = {}
+  for i, row in ipairs(rows) do
+    list[i] = setmetatable({}, { __index = row })
+    for _, name in ipairs(spec.addresses) do list[i][name] = row[name] and units.address(row[name]) end
+  end
+  return list
 end
 
 --- Checks the columns and returns the spec of a table. Columns with show = false are omitted.

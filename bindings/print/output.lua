@@ -152,7 +152,7 @@ function Output:sort_by(column) self.sort = column end
 ---@param rows table[]
 ---@package
 function Output:offer(spec, rows)
-  if self:is_observed() then self._observer:table(spec, rows) end
+  if self:is_observed() then self._observer:table(spec, tables.data(spec, rows)) end
 end
 
 --- Returns whether rows are needed for more than text: for JSON, CSV, metrics or the page of --serve.
@@ -438,6 +438,7 @@ function Output:put_table(spec, rows, at, shown, drawn)
     return
   end
   local names = {}
+  rows = tables.data(spec, rows)
   for i, column in ipairs(spec.columns) do names[i] = column.name end
   if self._take then return self._take(spec.name, names, rows, self:seconds(at)) end
   local fixed = { 'table', encode(self, spec.name), 'time', ('%.6f'):format(self:seconds(at)) }

@@ -15,6 +15,7 @@ local intern = require 'lib.intern'
 local nearest = require 'lib.nearest'
 local tables = require 'lib.table'
 local units = require 'lib.units'
+local wide = require 'bindings.base.wide'
 
 local aggregate = {}
 
@@ -41,11 +42,20 @@ local function merge_linear(a, b)
   return sum
 end
 
---- Returns the source of keeping the least or greatest value, beside the number of values.
+--- Returns the source of keeping the least or greatest value, beside the number of values. A 64-bit integer is kept as
+--- a number and what that lacks.
 local function extreme(op)
-  return ([[local at, n = 2 * i, tonumber(v)
-    if values[at] == 0 or n %s values[at + 1] then values[at + 1] = n end  values[at] = values[at] + 1]]):format(op)
+  return ([[local at, n, rest = 3 * i, tonumber(v), 0
+    if is_wide(v) then rest = lacks(v, n) end
+    if values[at] == 0 or n OP values[at + 1] or n == values[at + 1] and rest OP values[at + 2] then
+      values[at + 1], values[at + 2] = n, rest
+    end
+    values[at] = values[at] + 1]]):gsub('OP', op)
 end
+
+local function least(a, b) return wide.is_less(b, a) and b or a end
+
+local function greatest(a, b) return wide.is_less(a, b) and b or a end
 
 --- add: source of the statement that adds v to the value of id i; values: number of arguments before the keys; width:
 --- numbers by id; merge: makes two values one. A histogram takes about 4 KiB, hence the lower limit. The bucket of a
@@ -55,8 +65,8 @@ local KINDS = {
   sum = { max_keys = 65536, add = 'values[i] = values[i] + tonumber(v)', values = 1, merge = add },
   avg = { max_keys = 65536, values = 1, width = 2, merge = add_average, add = [[local at = 2 * i
     values[at], values[at + 1] = values[at] + 1, values[at + 1] + tonumber(v)]] },
-  min = { max_keys = 65536, values = 1, width = 2, merge = math.min, add = extreme '<' },
-  max = { max_keys = 65536, values = 1, width = 2, merge = math.max, add = extreme '>' },
+  min = { max_keys = 65536, values = 1, width = 3, is_extreme = true, merge = least, add = extreme '<' },
+  max = { max_keys = 65536, values = 1, width = 3, is_extreme = true, merge = greatest, add = extreme '>' },
   hist = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true, buckets = true, merge = merge_hists },
   lhist = { max_keys = 65536, add = 'values[i] = values[i] + 1', values = 1, linear = true, buckets = true,
     merge = merge_linear },
@@ -88,7 +98,7 @@ local function add_source(kind, parts)
   local complete = parts > 0 and ('if k%d == nil then missing() end  '):format(parts) or ''
   args = args == '' and 'extra' or args .. ', extra'
   return ([[
-local id, values, refuse, surplus, missing, is_wide, low, high, step, last = ...
+local id, values, refuse, surplus, missing, is_wide, lacks, low, high, step, last = ...
 local floor = math.floor
 return function(%s, extra) %s%s end, function(%s) %s end]]):format(table.concat(names, ', '), complete, body, args,
     body)
@@ -201,7 +211,7 @@ function aggregate.new(kind, keys, settings)
   }, Aggregate)
   local refuse, surplus, missing = failures(kind, how, keys)
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
-    missing, check.is_wide, low, high, step, self._last)
+    missing, check.is_wide, wide.lacks, low, high, step, self._last)
   self._add = self.add
   countable.add_function(self.call, self)
   return self
@@ -222,6 +232,7 @@ end
 --- C expressions, and a handler that does the same by add()
 ---@return fun(ev: Ev) handler
 function Aggregate:count(session, event, settings)
+  if KINDS[self._kind].is_extreme then return settings.handler end -- programs add up
   self._tally = self._tally or session.tally { keys = self._keys }
   local one = counted(self, settings.key, settings.value)
   one.filter, one.handler = settings.filter, settings.handler
@@ -245,7 +256,7 @@ countable.add(Aggregate, {
     if #terms ~= values + #self._names then return nil, 'it has the wrong number of arguments' end
     if values > 0 and not terms[1].value then return nil, 'it adds what is not a number' end
     if values > 0 and not terms[1].key and not self._hists then return nil, 'it adds up fractions' end
-    if how.merge == math.min or how.merge == math.max then return nil, 'it keeps the least or greatest value' end
+    if how.is_extreme then return nil, 'it keeps the least or greatest value' end
     for i = values + 1, #terms do
       if not terms[i].key then return nil, 'a key may be a fraction' end
       key[i - values] = terms[i].key
@@ -274,14 +285,15 @@ end
 local function value_of(self, id)
   if self._hists then return self._values:get(id) end
   if self._kind == 'avg' then return { count = self._values[2 * id], total = self._values[2 * id + 1] } end
-  return self._values[KINDS[self._kind].width == 2 and 2 * id + 1 or id]
+  if KINDS[self._kind].is_extreme then return wide.whole(self._values[3 * id + 1], self._values[3 * id + 2]) end
+  return self._values[id]
 end
 
 --- Returns what entries of a value are sorted by.
 local function weight_of(self, value)
   if self._hists then return value:stats().count end
   if type(value) == 'table' then value = value.total / value.count end
-  return value == value and value or -math.huge
+  return value == value and tonumber(value) or -math.huge
 end
 
 local function weight(self, id) return weight_of(self, value_of(self, id)) end
@@ -445,7 +457,11 @@ local function add_rows(self, rows, entry, out)
     end
     if not self._hists then return end
     row[self._histogram] = entry.value
-    local negative = entry.value:stats().negative
+    local stats = entry.value:stats()
+    local negative = stats.negative
+    if stats.max == 0x7fffffffffffffffULL then
+      out:warn(('%s: values of 2^63 and more count as 2^63 - 1'):format(self._spec.name))
+    end
     if negative > 0 then out:warn(('%s: counted %d negative values as 0'):format(self._spec.name, negative)) end
   end
 end

@@ -30,6 +30,7 @@ local function fill(row, positive, negative)
   row.total = (p and p.sum or 0) - (n and n.sum or 0)
   row.min, row.max = n and -n.max or p.min, p and p.max or -n.min
   row.avg = math.floor(tonumber(row.total) / row.calls)
+  for _, stats in pairs { p or n, n or p } do if stats.avg ~= stats.avg then row.avg = stats.avg end end
   row.variance = variance(p, n)
   row.stddev = math.sqrt(row.variance)
   row.p99 = quantile(positive, negative, 0.99)
