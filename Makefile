@@ -19,7 +19,7 @@ datadir  = $(CURDIR)
 endif
 
 DEPS = gcc make pkg-config libluajit-5.1-dev luajit libtraceevent-dev libelf-dev libdw-dev libzstd-dev \
-	liblzma-dev nettle-dev libsqlite3-dev libedit-dev libmicrohttpd-dev libcurl4-gnutls-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson linux-perf \
+	liblzma-dev nettle-dev libsqlite3-dev libedit-dev libmicrohttpd-dev libcurl4-gnutls-dev libiberty-dev xz-utils libcmocka-dev lua-busted lua-cjson python3-jsonschema linux-perf \
 	node-d3-scale node-d3-axis node-d3-brush
 pkg       = $(shell pkg-config $1 2>/dev/null)
 INCLUDES := -iquote . -iquote runtime -iquote native $(call pkg,--cflags libtraceevent)

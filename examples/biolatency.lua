@@ -9,7 +9,8 @@ return {
   summary = 'Print the latency of block requests by kind',
   everywhere = true, -- a request completes in whatever task runs then
   start = function(_, out)
-    local issued, latency = join.new { expires = '1min' }, aggregate.new('hist', { 'kind' }, { name = 'latency (ns)' })
+    local issued = join.new { expires = '1min' }
+    local latency = aggregate.new('hist', { 'kind' }, { name = 'latency', unit = 'ns' })
     local function report() latency:print(out) latency:clear() end
     return {
       lost = issued.lost,

@@ -13,7 +13,7 @@ return {
   },
 
   start = function(opt, out)
-    local latency = aggregate.new('hist', {}, { name = 'latency (ns)' })
+    local latency = aggregate.new('hist', {}, { name = 'latency', unit = 'ns' })
     local function print_and_clear()
       latency:print(out)
       latency:clear()

@@ -11,7 +11,7 @@ return {
   options = { top = { type = 'integer', default = 5, help = 'commands to print' } },
   start = function(opt, out)
     local running = join.new()
-    local times = aggregate.new('hist', { 'comm' }, { name = 'on CPU (ns)' })
+    local times = aggregate.new('hist', { 'comm' }, { name = 'on CPU', unit = 'ns' })
     local function report() times:print(out, { limit = opt.top }) times:clear() end
     return {
       lost = running.lost,

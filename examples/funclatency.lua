@@ -13,7 +13,7 @@ return {
   },
   start = function(opt, out)
     local calls = join.new()
-    local times = aggregate.new('hist', {}, { name = 'time (ns)' })
+    local times = aggregate.new('hist', {}, { name = 'time', unit = 'ns' })
     local function report() times:print(out) times:clear() end
     return {
       lost = calls.lost,

@@ -10,7 +10,7 @@ return {
   summary = 'Print run-queue latency as a histogram',
   options = { by = { type = 'enum', values = { 'all', 'comm' }, default = 'all', help = 'one, or one per command' } },
   start = function(opt, out)
-    local waiting, waits = join.new(), aggregate.new('hist', { 'comm' }, { name = 'wait (ns)' })
+    local waiting, waits = join.new(), aggregate.new('hist', { 'comm' }, { name = 'wait', unit = 'ns' })
     local function runnable(ev) waiting:start(ev.pid, ev._time) end
     local function report() waits:print(out) waits:clear() end
     return {

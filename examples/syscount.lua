@@ -11,7 +11,7 @@ return {
   options = { top = { type = 'integer', default = 10, help = 'rows to print' } },
   start = function(opt, out, session)
     local calls = join.new()
-    local times = aggregate.new('quantiles', { 'call' }, { name = 'calls' })
+    local times = aggregate.new('quantiles', { 'call' }, { name = 'calls', unit = 'ns' })
     local errors = aggregate.new('count', { 'call', 'error' }, { name = 'errors' })
     local function report()
       times:print(out, { limit = opt.top })

@@ -11,7 +11,7 @@ return {
   options = { top = { type = 'integer', default = 10, help = 'rows to print' } },
   start = function(opt, out)
     local waiting = join.new()
-    local waits = aggregate.new('quantiles', { 'waker', 'woken' }, { name = 'waits (ns)' })
+    local waits = aggregate.new('quantiles', { 'waker', 'woken' }, { name = 'waits', unit = 'ns' })
     local function report() waits:print(out, { limit = opt.top }) waits:clear() end
     return {
       lost = waiting.lost,

@@ -127,8 +127,9 @@ struct source_ops {
 	/* Returns the counts of counted events since the last call; valid until the next call.
 	 * NULL: the source only has samples. */
 	void (*read_counts)(struct source *src, struct counts *out);
-	/* Adds what the kernel says about the events of a class, with a read(2) for each CPU or
-	 * thread. Returns false if it says nothing. Final after stop(). NULL: it never does. */
+	/* Returns what the kernel, a program or a sender says about the events of a class: for
+	 * perf's, with a read(2) for each CPU or thread. Returns false if nobody says anything.
+	 * Final after stop(). NULL: nobody ever does. */
 	bool (*account)(struct source *src, uint16_t class, struct source_account *out);
 	/* Writes the ids of the BPF programs that are attached to the tracepoint of a class as
 	 * perf's events are, up to max, and returns their number. NULL: there are none. */
@@ -154,15 +155,22 @@ struct source_ops {
 	void (*free)(struct source *src);
 };
 
-/* What the kernel says about the samples of an event so far. */
+/* What those who count the samples of an event independently of their reader say so far. */
 struct source_account {
 	uint64_t fired;		   /* counted, behind the kernel's filter */
 	uint64_t lost;		   /* of these, records that did not fit into a ring */
 	uint64_t enabled, running; /* ns on all CPUs; running: on the hardware. 0: unknown */
 	uint32_t counters;	   /* that were read */
-	/* Each one that was counted is a sample or lost, except that a counter that stops may have
-	 * counted one for which there is no sample any more. */
+	uint32_t per_sample;	   /* each sample is at least so many of them; 0: unknown */
+	uint64_t elsewhere;	   /* samples that were read, but did not go to the session */
+	/* Each sample is `per_sample` of those that were counted, and each of these is in a sample
+	 * or lost, except for the last ones of each counter: less than a sample, and one that it
+	 * has counted while it stopped. */
 	bool is_exact;
+	/* The figures are those of all events together that come from another machine, and `read`
+	 * are their samples; or the bytes of all events together that programs capture. */
+	bool is_sum;
+	uint64_t read;
 };
 
 /* First member of every source's struct. */
@@ -175,6 +183,8 @@ struct source {
 	 * since the dump before, or since the start. */
 	uint64_t whole_from;
 	uint64_t dump_from; /* older records need not be delivered from overwritten rings */
+	bool counts_rest;   /* what next() returns is only counted: nothing else may be done with it
+			     */
 	uint64_t start;	    /* time of the first possible event, ns; UINT64_MAX: not known yet */
 	uint32_t nr_rings;
 	int wake_fd; /* wait() also returns when this descriptor is readable; -1: none. Sources

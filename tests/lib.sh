@@ -283,6 +283,21 @@ capture_agrees() {
 	check "$name: the same warnings" diff "$TMP/perf.err" "$TMP/err"
 }
 
+# leaves_no_program N ARG...: a run has N BPF programs, whose names say whose they are, and SIGKILL leaves none
+leaves_no_program() {
+	local want=$1 id ids
+	shift
+	command -v bpftool >/dev/null || { skip 'SIGKILL leaves none' 'bpftool is not installed' && return; }
+	start "$@"
+	mapfile -t ids < <(sed -n 's/^prog_id:[^0-9]*//p' /proc/$tracer/fdinfo/* | sort -u)
+	for id in "${ids[@]}"; do bpftool prog show id "$id"; done >"$TMP/programs"
+	check "$want programs run" test "$(grep -c ' name ps_' "$TMP/programs")" -eq "$want" -a ${#ids[@]} -eq "$want"
+	{ kill -KILL $tracer && wait $tracer; } 2>/dev/null
+	# shellcheck disable=SC2317 # wait_for calls it
+	gone() { for id in "${ids[@]}"; do ! bpftool prog show id "$id" || return 1; done; }
+	check 'SIGKILL leaves none' wait_for 10 gone
+}
+
 # watch_tasks GLOB...: until all_reported, ftrace and perf stat count the scheduler's events about tasks of such names.
 # Some kernels report not all of them to perf, nor to BPF programs that are attached to its events.
 watch_tasks() {

@@ -3,9 +3,9 @@
 ---
 ---   local spec = tables.new('wakeups', {
 ---     { name = 'pid', width = 8 },
----     { name = 'wait_ns', title = 'wait(us)', width = 12, format = '%.3f', scale = 1000 },
+---     { name = 'wait_ns', width = 12, unit = 'ns' },
 ---   })
----   out:table(spec, { { pid = 1, wait_ns = 1500 } })
+---   out:table(spec, { { pid = 1, wait_ns = 1500 } }) -- 1.50 us; JSON and CSV have the number
 local text = require 'bindings.base.text'
 local units = require 'bindings.base.units'
 
@@ -16,6 +16,10 @@ local tables = {}
 ---@field title? string heading in text; default: the name
 ---@field width? integer minimum width in text
 ---@field align? 'left'|'right' default: strings left, all others right
+---@field unit? string of the values: 'ns', 'bytes' ... (lib.units). Text has them as '1.08 s' or '64 KiB', unless
+--- there is a format; JSON and CSV have the number, or the text of an 'address'. Metrics, the page and SQL also know
+--- the unit of a name that ends with it, such as `wait_ns`
+---@field unit_of? fun(row: table): string? returns the unit of a row's value, instead of unit
 ---@field format? string printf format of the value in text
 ---@field scale? number text shows value / scale
 ---@field text? fun(row: table): string returns the cell in text, instead of format
@@ -34,27 +38,40 @@ local tables = {}
 ---@class TableSpec
 ---@field name string
 ---@field stamp boolean whether text starts with a line with the wall time
+---@field is_ordered? boolean --sort leaves the rows as they are
 ---@field columns TableColumn[]
 ---@field histograms TableColumn[] those that are not printed
+---@field addresses? string[] names of the columns of addresses
 
+local MIN_CUT = 12 -- characters of a text that is cut
 local RESERVED = { table = true, time = true }
 
-local listener
+local listeners = {}
 
---- Sets what is told of each new table and of declared records; nil: nothing.
----@param call? fun(name: string, columns: string[])
+--- Adds what sees each new table, and declared records, which have no spec.
+---@param call fun(name: string, columns: string[], spec?: TableSpec)
 ---@package
-function tables.listen(call) listener = call end
+function tables.listen(call) listeners[#listeners + 1] = call end
+
+--- Removes it.
+---@param call fun(name: string, columns: string[], spec?: TableSpec)
+---@package
+function tables.unlisten(call)
+  for i, listener in ipairs(listeners) do
+    if listener == call then return table.remove(listeners, i) end
+  end
+end
 
 --- Declares what out:record or out:row will print, so that --query can check the names before anything is traced.
 ---@param name string
 ---@param fields string[] in the order in which they are printed
 function tables.record(name, fields)
-  if listener then listener(name, fields) end
+  for _, listener in ipairs(listeners) do listener(name, fields) end
 end
 
 local function make(name, columns, settings)
-  local spec = { name = name, stamp = not settings or settings.stamp ~= false, columns = {}, histograms = {} }
+  local spec = { name = name, stamp = not settings or settings.stamp ~= false, columns = {}, histograms = {},
+    is_ordered = settings and settings.is_ordered }
   local seen = {}
   if type(columns) ~= 'table' then error(('tables.new takes a list of columns, not a %s'):format(type(columns)), 3) end
   for i, column in ipairs(columns) do
@@ -68,22 +85,42 @@ local function make(name, columns, settings)
       seen[column.name] = true
       local list = column.metric == 'histogram' and spec.histograms or spec.columns
       list[#list + 1] = column
+      if units.of(column) == 'address' then
+        spec.addresses = spec.addresses or {}
+        table.insert(spec.addresses, column.name)
+      end
     end
   end
   return spec
 end
 
+--- Returns rows as JSON, CSV, metrics and the page have them: with addresses in hexadecimal.
+---@param spec TableSpec
+---@param rows table[]
+---@return table[]
+---@package
+function tables.data(spec, rows)
+  if not spec.addresses then return rows end
+  local list = {}
+  for i, row in ipairs(rows) do
+    list[i] = setmetatable({}, { __index = row })
+    for _, name in ipairs(spec.addresses) do list[i][name] = row[name] and units.address(row[name]) end
+  end
+  return list
+end
+
 --- Checks the columns and returns the spec of a table. Columns with show = false are omitted.
 ---@param name string of the table in JSON and CSV
 ---@param columns TableColumn[]
----@param settings? { stamp?: boolean } stamp = false: text has no line with the wall time
+---@param settings? { stamp?: boolean, is_ordered?: boolean } stamp = false: text has no line with the wall time;
+--- is_ordered: the order of the rows has a meaning, so --sort leaves them as they are
 ---@return TableSpec
 function tables.new(name, columns, settings)
   local spec = make(name, columns, settings)
-  if listener then
+  if #listeners > 0 then
     local names = { 'time' }
     for _, column in ipairs(spec.columns) do names[#names + 1] = column.name end
-    listener(name, names)
+    for _, listener in ipairs(listeners) do listener(name, names, spec) end
   end
   return spec
 end
@@ -96,6 +133,41 @@ end
 ---@package
 function tables.offered(name, columns) return (make(name, columns)) end
 
+--- Returns the column of a name, a title, or a name without its unit.
+---@param spec TableSpec
+---@param wanted string in any case
+---@return TableColumn?
+function tables.column(spec, wanted)
+  wanted = wanted:lower()
+  for _, column in ipairs(spec.columns) do
+    local title = (column.title or column.name):lower()
+    if column.name:lower() == wanted or title == wanted or select(2, units.of(column)) == wanted then return column end
+  end
+end
+
+--- Returns the rows sorted by a column: values from the largest, keys and texts in their order, sums of others last.
+---@param spec TableSpec
+---@param rows table[]
+---@param wanted string see tables.column(); rows without it are returned as they are
+---@return table[]
+function tables.sorted(spec, rows, wanted)
+  local column = not spec.is_ordered and tables.column(spec, wanted)
+  if not column then return rows end
+  local name, list, place, is_key = column.name, { unpack(rows) }, {}, column.metric == 'label'
+  for i, row in ipairs(rows) do place[row] = i end
+  local function is_number(value) return type(value) == 'number' or type(value) == 'cdata' end
+  local function rank(row) return row.is_total and 4 or row[name] == nil and 3 or is_number(row[name]) and 1 or 2 end
+  table.sort(list, function(a, b)
+    local x, y = rank(a), rank(b)
+    if x ~= y then return x < y end
+    local v, w = a[name], b[name]
+    if x == 1 and tonumber(v) ~= tonumber(w) then return (tonumber(v) > tonumber(w)) ~= is_key end
+    if x == 2 and tostring(v) ~= tostring(w) then return tostring(v) < tostring(w) end
+    return place[a] < place[b]
+  end)
+  return list
+end
+
 local function cell(column, row)
   if column.text then return text.safe(column.text(row)) end
   local value = row[column.name]
@@ -103,7 +175,9 @@ local function cell(column, row)
   if type(value) == 'number' and (value ~= value or math.abs(value) == math.huge) then return '-' end
   if column.scale then value = tonumber(value) / column.scale end
   if column.format then return text.safe(column.format:format(value)) end
-  if type(value) == 'number' or type(value) == 'cdata' then return units.short(value) end
+  if type(value) == 'number' or type(value) == 'cdata' then
+    return units.text(value, column.unit_of and column.unit_of(row) or column.unit)
+  end
   return text.safe(tostring(value))
 end
 
@@ -118,6 +192,49 @@ local function pad(s, width, align)
   return align == 'left' and s .. blanks or blanks .. s
 end
 
+--- Puts the decimal points of numbers below each other, and their units. Returns whether there are any.
+local function align_decimals(cells)
+  local parts, fraction_width, unit_width = {}, 0, 0
+  for i, cell_text in ipairs(cells) do
+    local whole, fraction, unit = cell_text:match '^(%-?%d+)(%.?%d*)(.*)$'
+    if whole then
+      parts[i] = { whole, fraction, unit }
+      fraction_width, unit_width = math.max(fraction_width, #fraction), math.max(unit_width, #unit)
+    end
+  end
+  if fraction_width + unit_width == 0 then return false end
+  for i, part in pairs(parts) do
+    cells[i] = part[1] .. pad(part[2], fraction_width, 'left') .. pad(part[3], unit_width, 'left')
+  end
+  return true
+end
+
+--- Cuts a text to so many columns of a terminal, with an ellipsis.
+local function cut(s, width)
+  if display_width(s) <= width then return s end
+  local at = 1
+  for _ = 2, width do at = s:find('[^\128-\191]', at + 1) or #s + 1 end
+  return s:sub(1, at - 1) .. '…'
+end
+
+--- Makes a table that is wider than the terminal narrower: first its columns, as far as nothing is lost, then the
+--- widest texts.
+local function fit(laid, columns)
+  local total, narrow = 0, 0
+  for _, one in ipairs(laid) do total, narrow = total + one.sep + one.width, narrow + one.sep + one.least end
+  if total <= columns then return end
+  for _, one in ipairs(laid) do one.width, one.is_narrow = one.least, true end
+  total = narrow
+  while total > columns do
+    local widest
+    for _, one in ipairs(laid) do
+      if one.align == 'left' and one.width > MIN_CUT and (not widest or one.width > widest.width) then widest = one end
+    end
+    if not widest then return end
+    widest.width, total = widest.width - 1, total - 1
+  end
+end
+
 local function is_left(column, rows)
   if column.align then return column.align == 'left' end
   return type(rows[1][column.name]) == 'string' and not column.text
@@ -125,42 +242,64 @@ end
 
 local RED, NORMAL = '\27[31m', '\27[m'
 
+--- Returns the cells of a column, its alignment and its width.
+local function lay_out(column, rows)
+  local title = text.safe(column.title or column.name)
+  local cells = {}
+  for i, row in ipairs(rows) do cells[i] = cell(column, row) end
+  local align = is_left(column, rows) and 'left' or 'right'
+  local has_parts = align == 'right' and not column.text and not column.format and align_decimals(cells)
+  local least = display_width(title)
+  for _, s in ipairs(cells) do least = math.max(least, display_width(s)) end
+  return { column = column, title = title, cells = cells, align = align, width = math.max(column.width or 0, least),
+    least = least, sep = #(column.sep or ' '), has_parts = has_parts }
+end
+
 --- Formats the table as text.
 ---@param spec TableSpec
 ---@param rows table[] at least one
 ---@param tty? boolean whether alerts may be colored
+---@param width? integer columns of the terminal: longer texts are cut
 ---@return string
-function tables.render(spec, rows, tty)
-  local lines, columns = {}, {}
+function tables.render(spec, rows, tty, width)
+  local lines, laid = {}, {}
   for i = 1, #rows + 2 do lines[i] = {} end
   for _, column in ipairs(spec.columns) do
-    if not column.data_only then columns[#columns + 1] = column end
+    if not column.data_only then laid[#laid + 1] = lay_out(column, rows) end
   end
-  for at, column in ipairs(columns) do
-    local title = text.safe(column.title or column.name)
-    local width = math.max(column.width or 0, display_width(title))
-    local cells = {}
-    for i, row in ipairs(rows) do
-      cells[i] = cell(column, row)
-      width = math.max(width, display_width(cells[i]))
+  if laid[1] then laid[1].sep = 0 end
+  if width then fit(laid, width) end
+  for at, one in ipairs(laid) do
+    local column, align = one.column, one.align
+    local fill = align == 'left' and at == #laid and 0 or one.width -- no trailing blanks
+    local sep = at == 1 and '' or column.sep or ' '
+    local function put(line, s)
+      if one.is_narrow then s = cut(s, one.width) end
+      lines[line][at] = sep .. pad(s, fill, align)
     end
-    local align = is_left(column, rows) and 'left' or 'right'
-    local fill = align == 'left' and at == #columns and 0 or width -- no trailing blanks
-    local sep = column.sep or ' '
-    if at == 1 then sep = '' end
-    lines[1][at] = sep .. pad(title, fill, align)
-    lines[2][at] = (' '):rep(#sep) .. ('-'):rep(column.rule or width)
+    put(1, one.title)
+    lines[2][at] = (' '):rep(#sep) .. ('-'):rep(one.is_narrow and one.width or column.rule or one.width)
     for i, row in ipairs(rows) do
-      local padded = pad(cells[i], fill, align)
-      if tty and column.alert and row[column.name] ~= 0 then padded = RED .. padded .. NORMAL end
-      lines[i + 2][at] = sep .. padded
+      put(i + 2, one.cells[i])
+      if tty and column.alert and row[column.name] ~= 0 then
+        lines[i + 2][at] = sep .. RED .. lines[i + 2][at]:sub(#sep + 1) .. NORMAL
+      end
     end
   end
-  for i, parts in ipairs(lines) do lines[i] = table.concat(parts) end
+  local is_ragged = laid[#laid] and laid[#laid].has_parts
+  for i, parts in ipairs(lines) do
+    local line = table.concat(parts)
+    lines[i] = is_ragged and line:gsub(' +$', '') or line
+  end
   return table.concat(lines, '\n') .. '\n'
 end
 
-local function us_column(name, width, is_sum)
+--- Returns a column of times in ns, which text has in us with three decimals: `max_ns`, below the heading max(us).
+---@param name string without its unit
+---@param width integer
+---@param is_sum? boolean it is the total of the row's histogram
+---@return TableColumn
+function tables.us_column(name, width, is_sum)
   return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000,
     metric = is_sum and 'counter' or 'gauge', of_histogram = is_sum }
 end
@@ -184,11 +323,14 @@ function tables.than_column(than)
   }
 end
 
+--- The option `variance` of profilers with such columns.
+tables.variance_option = { type = 'flag', help = 'also print the mean, the standard deviation and the variance' }
+
 --- Returns columns of how much latencies differ. They are always in JSON and CSV. variance_fields() sets their fields.
 ---@param is_shown? boolean text has them, too (--variance)
 ---@return TableColumn[]
 function tables.variance_columns(is_shown)
-  local stddev, variance = us_column('stddev', 12), us_column('variance', 16)
+  local stddev, variance = tables.us_column('stddev', 12), tables.us_column('variance', 16)
   variance.name, variance.title, variance.scale = 'variance_ns2', 'variance(us2)', 1e6
   stddev.data_only, variance.data_only = not is_shown, not is_shown
   return { stddev, variance }
@@ -205,17 +347,17 @@ function tables.variance_fields(row, stats) row.stddev_ns, row.variance_ns2 = st
 ---@param has_variance? boolean text has the mean, the standard deviation and the variance
 ---@return TableColumn[]
 function tables.latency_columns(than, before, has_variance)
-  local avg, spread = us_column('avg', 12), tables.variance_columns(has_variance)
+  local avg, spread = tables.us_column('avg', 12), tables.variance_columns(has_variance)
   avg.data_only = not has_variance
   local columns = { unpack(before or {}) }
   for _, column in ipairs {
     { name = 'calls', width = 8, align = 'right', metric = 'counter', of_histogram = true },
-    us_column('total', 16, true),
-    us_column('min', 12),
-    us_column('p50', 12),
-    us_column('p95', 12),
-    us_column('p99', 12),
-    us_column('max', 12),
+    tables.us_column('total', 16, true),
+    tables.us_column('min', 12),
+    tables.us_column('p50', 12),
+    tables.us_column('p95', 12),
+    tables.us_column('p99', 12),
+    tables.us_column('max', 12),
     tables.than_column(than),
     avg,
     spread[1],

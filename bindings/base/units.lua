@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Parses and formats durations, sizes, numbers and times.
+--- Parses and formats durations, sizes, numbers and times, and knows what numbers are: times, bytes, counts.
+local bit = require 'bit'
+local ffi = require 'ffi'
+
 local units = {}
 
 local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact
@@ -93,24 +96,23 @@ function units.short(n)
   return ('%.12g'):format(n)
 end
 
---- Formats a number with three digits and its unit.
-local function with_unit(n, steps)
-  local size, unit = math.abs(n), steps[#steps]
-  for _, step in ipairs(steps) do
-    if size >= step[1] then
-      unit = step
-      break
-    end
-  end
-  local value = n / unit[1]
-  local digits = (value % 1 == 0 or unit[1] == 1) and 0 or 2
-  if digits > 0 then digits = math.abs(value) < 10 and 2 or math.abs(value) < 100 and 1 or 0 end
-  return ('%.' .. digits .. 'f %s'):format(value, unit[2])
-end
-
 local TIMES = { { 1e9, 's' }, { 1e6, 'ms' }, { 1e3, 'us' }, { 1, 'ns' } }
 local SIZES = { { 2 ^ 60, 'EiB' }, { 2 ^ 50, 'PiB' }, { 2 ^ 40, 'TiB' }, { 2 ^ 30, 'GiB' }, { 2 ^ 20, 'MiB' },
   { 2 ^ 10, 'KiB' }, { 1, 'B' } }
+
+--- Formats a number with three digits and its unit.
+local function with_unit(n, steps)
+  local at = 1
+  while at < #steps and math.abs(n) < steps[at][1] do at = at + 1 end
+  local value = n / steps[at][1]
+  local size = math.abs(value)
+  local digits = size % 1 == 0 and 0 or size < 9.995 and 2 or size < 99.95 and 1 or 0
+  local text = ('%.' .. digits .. 'f'):format(value)
+  -- 999.7 us is 1 ms, not 1000 us.
+  local up = at > 1 and steps[at - 1]
+  if up and math.abs(tonumber(text)) * steps[at][1] >= up[1] then return with_unit(n < 0 and -up[1] or up[1], steps) end
+  return ('%s %s'):format(text, steps[at][2])
+end
 
 --- Formats ns for people: '1.08 s', '64 us'.
 ---@param ns number|integer64
@@ -121,6 +123,104 @@ function units.time(ns) return with_unit(tonumber(ns), TIMES) end
 ---@param bytes number|integer64
 ---@return string
 function units.bytes(bytes) return with_unit(tonumber(bytes), SIZES) end
+
+--- Returns an address as text: '0x7ffe1234'; other values than integers as they are.
+---@param value any
+---@return any
+function units.address(value)
+  local number = type(value) ~= 'string' and tonumber(value)
+  if not number then return value end
+  if type(value) == 'number' and value >= 0 then return ('0x%x'):format(value) end
+  return '0x' .. bit.tohex(ffi.cast('uint64_t', ffi.cast('int64_t', value))):gsub('^0+(.)', '%1')
+end
+
+-- What a number is ---------------------------------------------------------------------------------------------------
+
+--- What numbers of a unit are: as text, and as metrics, which have base units.
+---@class Unit
+---@field show? fun(value: number|integer64): string nil: a plain number
+---@field base? 'seconds'|'bytes'|'ratio' the base unit
+---@field divisor? number how many of them make one of the base unit
+
+local function times(ns) return function(n) return units.time(tonumber(n) * ns) end end
+
+--- By name. `count` is a plain number. Any name may end with `/s`: per second.
+---@type table<string, Unit>
+local UNITS = {
+  ns = { show = units.time, base = 'seconds', divisor = 1e9 },
+  us = { show = times(1e3), base = 'seconds', divisor = 1e6 },
+  ms = { show = times(1e6), base = 'seconds', divisor = 1e3 },
+  s = { show = times(1e9), base = 'seconds', divisor = 1 },
+  bytes = { show = units.bytes, base = 'bytes', divisor = 1 },
+  kb = { show = function(n) return units.bytes(tonumber(n) * 1024) end, base = 'bytes', divisor = 1 / 1024 },
+  percent = { base = 'ratio', divisor = 100 },
+  address = { show = units.address },
+  count = {},
+}
+
+--- Returns the names of units.
+---@return string[]
+function units.names()
+  local list = {}
+  for name in pairs(UNITS) do list[#list + 1] = name end
+  table.sort(list)
+  return list
+end
+
+--- Returns what numbers of a unit are; nil if there is none of that name.
+---@param name? string such as 'ns' or 'bytes/s'
+---@return Unit?
+function units.get(name)
+  if not name then return end
+  local found = UNITS[name]
+  if found then return found end
+  local of = UNITS[name:match '^(%w+)/s$']
+  if not of then return end
+  local show = of.show or units.short
+  found = { show = function(value) return show(value) .. '/s' end }
+  UNITS[name] = found
+  return found
+end
+
+--- Formats a value for people: '1.08 s' of ns, '64 KiB' of bytes, '0x7ffe1234' of an address.
+---@param value number|integer64
+---@param name? string of the unit; nil: a plain number
+---@return string
+function units.text(value, name)
+  local unit = units.get(name)
+  return (unit and unit.show or units.short)(value)
+end
+
+--- Endings of the names of columns, and titles that say the unit.
+local ENDINGS = { 'ns', 'us', 'ms', 'bytes', 'kb', 'percent', 'address' }
+
+--- Returns the unit of a column, from the column itself, its name or its title; nil if nothing says it.
+---@param column { name: string, title?: string, unit?: string }
+---@return string? unit
+---@return string? name the name without its unit, if that says it
+function units.of(column)
+  if column.unit then return column.unit end
+  local name = '_' .. column.name:lower()
+  for _, unit in ipairs(ENDINGS) do
+    if name:sub(-#unit - 1) == '_' .. unit then return unit, name:sub(2, -#unit - 2) end
+  end
+  if column.title and column.title:find '%%$' then return 'percent' end
+end
+
+--- Units of the fields of events, by a part of their names.
+local FIELDS = {
+  { '^runtime$', 'ns' }, { '^vruntime$', 'ns' }, { '^delay$', 'ns' }, { 'latency', 'ns' }, { '_ns$', 'ns' },
+  { '^bytes', 'bytes' },
+}
+
+--- Returns the unit of an event's field; nil if its name does not say it.
+---@param name string
+---@return string?
+function units.of_field(name)
+  for _, one in ipairs(FIELDS) do
+    if name:find(one[1]) then return one[2] end
+  end
+end
 
 --- Formats 2^exponent: 10 is '1K', 21 is '2M'.
 ---@param exponent integer 0 to 63

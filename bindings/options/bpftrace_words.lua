@@ -109,6 +109,9 @@ local function word_at(source, at, after, token, own)
     if not field then field, stop = source:match('^%s*%(%s*([%a_][%w_]*)%s*[,)]()', after) end
     if field and (of == 'args' or of == 'ev' or not of) then return ("str(ev, '%s')"):format(field), stop end
   end
+  if token == 'print' and source:find('^%s*%(%s*@', after) then
+    refuse(source, at, 'aggregations are printed at each -i and at the end', 'write --top N, or --sort COLUMN')
+  end
   if (token == 'ksym' or token == 'usym') and not own[token] then
     stop = source:match('^%s*%(()', after)
     if stop then return token .. '(ev, ', stop end

@@ -20,8 +20,8 @@ local MAX_DEPTH = 8 -- of lists of events: a script's list may contain itself
 --- events of an option. The entries 1, 2, ... are consumers of whole batches, such as those of lib.pairs.
 ---@class Handlers
 ---@field interval? fun(time: number) at the end of each -i; time: ns, as in `ev._time`
----@field draw? fun() on a terminal, every second of a run without -i: what it prints takes the place of what it printed
---- before, and is gone at the end
+---@field draw? fun(time: number) on a terminal, every second of a run without -i: what it prints takes the place of
+--- what it printed before, and is gone at the end
 ---@field stop? fun(time: number) at the end of the run, also after an error in a handler
 ---@field status? fun() on SIGUSR1
 ---@field lost? fun(gap: { lost: number, from: number, to: number, cpu: integer?, tid: integer? }) the kernel dropped

@@ -20,7 +20,7 @@ local declarations = {}
 ---@field default? any as parsed, or text to parse
 ---@field argument? string name of the value in help
 ---@field unit? string of a plain number: for a duration one of ns us ms s min h, otherwise only shown in help
----@field values? string[] of an enum
+---@field values? string[] of an enum; of a string: words of its list, for completion
 ---@field min? number
 ---@field max? number
 ---@field multiple? boolean may be repeated; the parsed value is a list
@@ -147,8 +147,9 @@ local COMMON = {
     help = 'reload the script when its file changes, and keep what it has put into session.state()' },
   { group = 'run', name = 'allow_exec', type = 'flag', always = true,
     help = 'let exec= and other expressions call system()', needs = { 'whole_run' } },
-  { group = 'run', name = 'dry_run', type = 'enum', values = { 'plan', 'code' }, optional_value = 'plan',
-    argument = 'code', help = 'print what would be opened and exit; code: with the generated loops and BPF programs',
+  { group = 'run', name = 'dry_run', type = 'enum', values = { 'plan', 'code', 'schema' }, optional_value = 'plan',
+    argument = 'WHAT', help = 'print what would be opened and exit; code: with the generated loops and BPF programs;'
+      .. ' schema: instead, the JSON Schema of the lines that --json prints',
     needs = { 'whole_run' } },
   { group = 'run', name = 'input', type = 'string', argument = 'FILE',
     help = 'read a recording (- is stdin), or what PORT, HOST:PORT, unix:PATH or vsock:CID:PORT sends',
@@ -408,8 +409,8 @@ end
 function declarations.declare(profiler)
   local dropped, problem = dropped_by(profiler)
   if not dropped then return nil, problem end
-  -- Who prints no rows has none to query.
-  if profiler.events == false or dropped.format then dropped.query = true end
+  -- Who prints no rows has none to query or to sort.
+  if profiler.events == false or dropped.format then dropped.query, dropped.sort = true, true end
   local spec = { list = {}, long = {}, short = {}, positional = {}, dropped = dropped }
   spec.workload = not (dropped.attach or dropped.threads)
 

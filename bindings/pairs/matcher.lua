@@ -11,6 +11,7 @@
 
 -- Each batch takes one generated loop that writes the key column, one call of the C matcher
 -- (runtime/relations/pairs.h), and one loop over the pairs that it has found.
+local addresses = require 'bindings.print.addresses'
 local check = require 'bindings.base.check'
 local doubts = require 'bindings.pairs.doubts'
 local facade = require 'bindings.base.facade'
@@ -93,13 +94,16 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field ends? PairsEnd[] events that end the wait of a key
 --- without a pair: an event with one of the bits of mask in its field `bits` drops the start whose key is in its field
 --- `key`, such as that of a task which a switch puts to sleep
+---@field id_changes? Event what session.id_changes() has returned, if all keys are threads: starts go on with their
+--- threads
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
 --- The settings of new(), by name.
 ---@package
 pairs_.SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'has_targets', 'handlers', 'max_keys', 'others',
-  'details', 'pair', 'pass', 'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
+  'details', 'pair', 'pass', 'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'id_changes', 'triggers',
+  'triggered' }
 
 --- Finds pairs. A script returns it as a list entry of its handlers.
 ---@class Feed : Consumer
@@ -113,7 +117,7 @@ pairs_.task_end = public_event.of(event_class.of_task('exit', tonumber(C.EVENT_E
 local function with_real_events(config)
   local own = {}
   for name, value in pairs(config) do own[name] = value end
-  for _, name in ipairs { 'stages', 'others', 'triggers' } do own[name] = public_event.real(own[name]) end
+  for _, name in ipairs { 'stages', 'others', 'triggers', 'id_changes' } do own[name] = public_event.real(own[name]) end
   own.handlers = {}
   for event, handler in pairs(config.handlers or {}) do own.handlers[public_event.real(event)] = handler end
   if own.rows ~= nil then own.rows = pair_rows.checked(own) end
@@ -252,6 +256,7 @@ local function open_matcher(self)
     local field = event.fields[config.value]
     C.pairs_set_value(self.matcher, event.class, field.offset, field.size, is_signed(field))
   end
+  pair_keys.set_id_changes(self.matcher, config.id_changes)
   pair_keys.set_running(self.matcher, config, config.others or {}, self.instance)
   for _, one in ipairs(config.ends or {}) do
     local event = public_event.real(one.event)
@@ -271,6 +276,7 @@ local function open_outputs(self)
   self.export = run.export and run.export:slices({
     by = self:per_instance() and self.instance or TASK_KEYS[self:key_source()] and 'tid' or 'key',
     key_text = key_text,
+    has_addresses = self.print_key == addresses.text,
     value = config.value,
   }, config.stages)
   self.keep_pairs = run.serving and run.serving:keep_pairs(config.stages, key_text)
@@ -286,7 +292,7 @@ function Feed:open(run, is_gate)
   self.expression_env = run.services.expression_env
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
-      self.print_key = self.print_key or run.services.key_printer(event)
+      self.print_key = self.print_key or run.services.key_printer(event, event.attrs.key or config.key)
     end
   end
   if self:is_in_kernel() then
@@ -440,7 +446,8 @@ function Feed:is_in_kernel() return self.offered ~= nil and self.offered.has_sta
 --- - `unstarted`: ends that found no start
 --- - `mismatched`: ends that removed a start they make no pair with
 --- - `unneeded`: wakeups that no switch follows, because the task was already running
---- - `unreported`: switches that are missing, as a CPU switches from another task than it has switched to
+--- - `unreported`: switches that are missing, as a CPU switches from another task than it has switched to; nil
+---   if the script's `handlers` look for them
 --- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
@@ -453,6 +460,7 @@ function Feed:stats()
     'stored', 'unreported' } do
     result[name] = tonumber(s[name])
   end
+  if next(self.config.handlers) then result.unreported = nil end
   return result
 end
 

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Addresses: fields that are pointers, or that the kernel prints as such (%p), and their text. As numbers they would
 --- be rounded by most readers of JSON, and nobody recognizes them.
-local bit = require 'bit'
 local ffi = require 'ffi'
 local has = require('bindings.view.views').has
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local addresses = {}
@@ -28,6 +28,10 @@ local function add_printed(format, found)
   end
 end
 
+-- Fields of perf's events and of probes, which no format calls pointers.
+local ALWAYS = { _ip = true, _addr = true, _phys_addr = true, __probe_ip = true, __probe_func = true,
+  __probe_ret_ip = true }
+
 --- Returns the names of the fields of an event that are addresses.
 ---@param event Event
 ---@return table<string, boolean>
@@ -37,19 +41,20 @@ function addresses.of(event)
   if format then add_printed(format, printed) end
   for name, field in pairs(event.fields) do
     local is_number = field.size == 8 and not has(field, 'ARRAY') and not has(field, 'DYNAMIC')
-    if is_number and (printed[name] or has(field, 'POINTER')) then found[name] = true end
+    if is_number and (printed[name] or ALWAYS[name] or has(field, 'POINTER')) then found[name] = true end
   end
   return found
 end
 
---- Returns the text of an address; other values than integers as they are.
----@param value any
----@return any
-function addresses.text(value)
-  local number = type(value) ~= 'string' and tonumber(value)
-  if not number then return value end
-  if type(value) == 'number' and value >= 0 then return ('0x%x'):format(value) end
-  return '0x' .. bit.tohex(ffi.cast('uint64_t', ffi.cast('int64_t', value))):gsub('^0+(.)', '%1')
+--- Returns whether the value of an expression is an address: whether it is the name of such a field.
+---@param event Event
+---@param source? string
+---@return boolean
+function addresses.is_source(event, source)
+  local name = source and source:match '^[%s(]*([%a_][%w_]*)[%s)]*$'
+  return name ~= nil and event.fields[name] ~= nil and addresses.of(event)[name] == true
 end
+
+addresses.text = units.address
 
 return addresses

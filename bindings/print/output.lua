@@ -142,12 +142,17 @@ function Output:observe(observer) self._observer = observer end
 ---@package
 function Output:is_observed() return self._observer ~= nil and not self._take end
 
+--- Sorts the rows of all tables by a column, where they have it (--sort).
+---@param column string
+---@package
+function Output:sort_by(column) self.sort = column end
+
 --- Shows rows to the observer, without printing them.
 ---@param spec TableSpec
 ---@param rows table[]
 ---@package
 function Output:offer(spec, rows)
-  if self:is_observed() then self._observer:table(spec, rows) end
+  if self:is_observed() then self._observer:table(spec, tables.data(spec, rows)) end
 end
 
 --- Returns whether rows are needed for more than text: for JSON, CSV, metrics or the page of --serve.
@@ -187,6 +192,11 @@ function Output:results(print)
   print(self)
   self._take, self.format, self.tty = take, format, tty
 end
+
+--- Returns whether the run was asked to end so long ago that what is still to be printed is left, but for reports.
+---@return boolean
+---@package
+function Output:is_overdue() return C.signals_overdue() end -- luacheck: no self
 
 --- Returns whether text was printed, in reports or otherwise.
 ---@return boolean
@@ -228,12 +238,17 @@ function output.complain(line)
   if fd ~= STDERR then libc.close(fd) end
 end
 
+--- Writes much text at once. That of a report that is drawn waits for its end.
+local function flush_if_full(self)
+  if #self._buffer >= FLUSH_SIZE and not (self.report_page and self.report_page:is_open()) then self:flush() end
+end
+
 --- Appends text, in all formats.
 ---@param s string
 ---@package
 function Output:append(s)
   self._buffer:put(s)
-  if #self._buffer >= FLUSH_SIZE then self:flush() end
+  flush_if_full(self)
 end
 
 --- Appends bytes unchanged, in all formats: control sequences for the terminal.
@@ -243,7 +258,7 @@ function Output:raw(bytes)
   escape_appended(self)
   self._buffer:put(bytes)
   self._escaped = #self._buffer
-  if self._escaped >= FLUSH_SIZE then self:flush() end
+  flush_if_full(self)
 end
 
 --- Returns the buffer for generated printers of text.
@@ -296,6 +311,15 @@ function json_value(value)
 end
 
 output.json = json_value
+
+--- Returns a JSON object with the members of a list of { name, encoded value }.
+---@param members string[][]
+---@return string
+function output.object(members)
+  local parts = {}
+  for i, member in ipairs(members) do parts[i] = text.json(member[1]) .. ':' .. member[2] end
+  return '{' .. table.concat(parts, ',') .. '}'
+end
 
 --- Encodes a value as text, also for the contents of a CSV field. nil, NaN and infinities become an empty string.
 local function plain_value(value)
@@ -399,18 +423,22 @@ function Output:put_table(spec, rows, at, shown, drawn)
   page = page and (drawn or page.draws) and page:is_open() and page or nil
   if #rows == 0 and self._is_empty == nil then self._is_empty = true end
   if #rows == 0 and not page then return end
+  if self.sort and not shown then rows = tables.sorted(spec, rows, self.sort) end
   if self.format == 'text' then
     if spec.stamp then self:stamp(at) end
     if page then
       if #rows > 0 then self._is_empty = false end
-      return page:add(drawn or function() return text.split(shown and shown() or tables.render(spec, rows, true)) end)
+      return page:add(drawn or function(columns)
+        return text.split(shown and shown() or tables.render(spec, rows, true, columns))
+      end)
     end
     if shown then return self:append(shown()) end
-    local rendered = tables.render(spec, rows, self.tty)
+    local rendered = tables.render(spec, rows, self.tty, self:columns())
     if self.tty then self:raw(rendered) else self:append(rendered) end -- with colors on a terminal
     return
   end
   local names = {}
+  rows = tables.data(spec, rows)
   for i, column in ipairs(spec.columns) do names[i] = column.name end
   if self._take then return self._take(spec.name, names, rows, self:seconds(at)) end
   local fixed = { 'table', encode(self, spec.name), 'time', ('%.6f'):format(self:seconds(at)) }

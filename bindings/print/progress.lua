@@ -7,6 +7,7 @@ local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local terminal = require 'bindings.print.terminal'
 local text = require 'bindings.base.text'
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local progress = {}
@@ -68,12 +69,15 @@ function Progress:finish()
   if self._fd ~= STDERR then libc.close(self._fd) end
 end
 
---- Returns a number with three digits: 1234567 is '1.23 M'.
-local function short(n)
-  for _, unit in ipairs { { 1e9, 'G' }, { 1e6, 'M' }, { 1e3, 'k' } } do
-    if n >= unit[1] then return ('%.3g %s'):format(n / unit[1], unit[2]) end
+--- Returns an amount with three digits: 1234567 events are '1.23 Mevents'.
+---@param n number
+---@param unit string 'B' for bytes
+local function amount_text(n, unit)
+  if unit == 'B' then return units.bytes(math.floor(n)) end
+  for _, step in ipairs { { 1e9, 'G' }, { 1e6, 'M' }, { 1e3, 'k' } } do
+    if n >= step[1] then return ('%.3g %s%s'):format(n / step[1], step[2], unit) end
   end
-  return ('%d '):format(n)
+  return ('%d %s'):format(n, unit)
 end
 
 local function duration(sec)
@@ -83,8 +87,8 @@ end
 
 --- Returns how much of a file was read, and the time left if its size is known: the first and the last part of a line.
 local function read_of(read, size, sec)
-  if size <= 0 then return ('%sB'):format(short(read)) end
-  return ('%d%% of %sB'):format(math.floor(read / size * 100), short(size)),
+  if size <= 0 then return amount_text(read, 'B') end
+  return ('%d%% of %s'):format(math.floor(read / size * 100), amount_text(size, 'B')),
     size > read and read > 0 and duration((size - read) * sec / read) .. ' left' or nil
 end
 
@@ -99,7 +103,7 @@ function Progress:poll(session)
   local read, size, events = tonumber(stats.read), tonumber(stats.size), tonumber(stats.events)
   local sec = (now - self._since) / 1e9
   local first, last = read_of(read, size, sec)
-  self:_show(table.concat({ first, ('%sevents, %sB/s'):format(short(events), short(read / sec)), last }, ', '))
+  self:_show(table.concat({ first, amount_text(events, 'events'), amount_text(read / sec, 'B') .. '/s', last }, ', '))
 end
 
 --- Begins a kind of work after the events.
@@ -124,9 +128,9 @@ function Progress:step(amount, unit)
   if not self:_is_due(now) then return end
   self._next = now + PERIOD
   local sec = (now - self._stage_since) / 1e9
-  local done, last = short(self._done) .. unit
+  local done, last = amount_text(self._done, unit), nil
   if self._size then done, last = read_of(self._done, self._size, sec) end
-  local rate = ('%s%s/s'):format(short(self._done / sec), unit)
+  local rate = amount_text(self._done / sec, unit) .. '/s'
   self:_show(('%s: %s'):format(self._stage, table.concat({ done, rate, last }, ', ')))
 end
 

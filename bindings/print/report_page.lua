@@ -6,7 +6,7 @@ local pages = require 'bindings.print.page'
 local report_pages = {}
 
 ---@class ReportPage
----@field draws? boolean it also shows tables without a picture
+---@field draws? boolean it also shows reports without a picture
 local ReportPage = {}
 ReportPage.__index = ReportPage
 
@@ -43,11 +43,11 @@ function ReportPage:add(draw)
   table.insert(self._parts, draw)
 end
 
---- Ends a report and shows it, if it had a picture.
+--- Ends a report and shows it, if it had a picture, or if all reports are shown.
 function ReportPage:finish()
   local parts = self._parts
   self._parts = nil
-  if not parts or #parts == 0 then return end
+  if not parts or #parts == 0 and not self.draws then return end
   table.insert(parts, self._out:take_text())
   self:_draw(self._page.draw, function(rows, columns)
     local lines, more = {}, 0

@@ -5,8 +5,10 @@ local attach = require 'bindings.select.attach'
 local dispatch = require 'bindings.view.dispatch'
 local ffi = require 'ffi'
 local figures = require 'bindings.report.figures'
+local processes = require 'bindings.select.processes'
 local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
+local text = require 'bindings.base.text'
 
 local C = ffi.C
 local account = {}
@@ -41,18 +43,20 @@ local function figures_of(run, event)
   local got = ffi.new 'struct session_account'
   C.session_read_account(run.session, event.class, got)
   local enabled, running = tonumber(got.enabled), tonumber(got.running)
+  local has_counter = got.has_kernel and not got.is_sum
   local program = not route.is_filtered(event.route) and event.filters.user or nil
   return {
     name = event.name,
     way = event.route.way,
-    fired = got.has_kernel and tonumber(got.fired) or nil,
-    lost = got.has_kernel and tonumber(got.lost) or nil,
+    fired = has_counter and tonumber(got.fired) or nil,
+    lost = has_counter and tonumber(got.lost) or nil,
+    per = has_counter and got.per_sample > 0 and got.per_sample or nil,
     early = tonumber(got.early),
     read = tonumber(got.read),
     rest = tonumber(got.rest),
     is_tracepoint = event.tracepoint ~= nil,
     margin = got.counters,
-    is_exact = got.has_kernel and got.is_exact,
+    is_exact = has_counter and got.is_exact,
     share = enabled > 0 and running / enabled or nil,
     rejected = dispatch.rejected(event.class),
     filters = { kernel = event.filters.kernel, user = program },
@@ -74,6 +78,48 @@ end
 local function read(run)
   local list = {}
   for i, event in ipairs(read_events(run)) do list[i] = figures_of(run, event) end
+  return list
+end
+
+--- Returns the figures of all events together that another machine sends.
+local function of_machine(run, event, got)
+  local host = C.session_host(run.session, event.machine.index)
+  return { name = 'events of ' .. (host ~= nil and text.safe(ffi.string(host)) or 'another machine'), way = 'pull',
+    read = tonumber(got.sum_read), by = 'the sender', fate = 'they did not arrive' }
+end
+
+--- Returns the figures of the bytes of all events together that programs capture; nil: not all records have a size.
+local function of_captures(run)
+  local sizes, sum = run.in_kernel.captures.sizes, ffi.new 'struct session_account'
+  local bytes = 0
+  for _, event in ipairs(read_events(run)) do
+    if event.request.captured.rings ~= 0 then
+      if not sizes[event] then return end
+      C.session_read_account(run.session, event.class, sum)
+      bytes = bytes + tonumber(sum.read + sum.early + sum.rest) * sizes[event]
+    end
+  end
+  return { name = 'bytes of captured events', way = 'capture', read = bytes, by = 'programs',
+    fate = 'they were not read' }
+end
+
+--- Returns the figures of events of which only the sum is counted.
+---@return Figures[]
+local function read_sums(run)
+  local list, seen, got = {}, {}, ffi.new 'struct session_account'
+  for _, event in ipairs(read_events(run)) do
+    local of = event.machine and event.machine.index or 0
+    if not seen[of] then
+      C.session_read_account(run.session, event.class, got)
+      seen[of] = got.has_kernel and got.is_sum
+      local f = seen[of] and (event.machine and of_machine(run, event, got) or of_captures(run))
+      if f then
+        f.fired, f.lost, f.per, f.is_exact = tonumber(got.fired), tonumber(got.lost), got.per_sample, got.is_exact
+        f.rejected, f.filters = {}, {}
+        list[#list + 1] = f
+      end
+    end
+  end
   return list
 end
 
@@ -102,10 +148,13 @@ end
 ---@param run Run
 function Account:close(run)
   local is_whole = C.session_count_rest(run.session)
-  self._list = read(run)
+  self._list, self._sums = read(run), read_sums(run)
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
-  for _, f in ipairs(self._list) do f.is_exact = f.is_exact and is_whole and stats.bad == 0 end
+  for _, list in ipairs { self._list, self._sums } do
+    for _, f in ipairs(list) do f.is_exact = f.is_exact and is_whole and stats.bad == 0 end
+  end
+  for _, f in ipairs(run.in_kernel:figures()) do table.insert(self._sums, f) end
   local by_event = run.in_kernel:by_event()
   for i, event in ipairs(read_events(run)) do
     local f, again = self._list[i], run.in_kernel.second and run.in_kernel.second:of(event)
@@ -123,6 +172,23 @@ local function target_of(run)
   local opt = run.opt
   if opt.cgroups and #opt.cgroups > 0 then return 'the cgroups' end
   return attach.per_thread(opt, run.workload, run.everywhere) and 'the target' or nil
+end
+
+-- The kernel writes the numbers of its own namespace into fields.
+local FOREIGN = 'fields have the numbers that tasks have on the host, not those of this pid namespace'
+
+--- Returns what else the numbers of the target may mean; nil: nothing.
+local function meaning_of(opt)
+  local numbers = {}
+  for _, one in ipairs(opt.pids or {}) do numbers[#numbers + 1] = type(one) == 'number' and one or nil end
+  return processes.other_meaning(numbers) or processes.other_meaning(opt.tids or {}, true)
+end
+
+---@return AccountContext
+local function context_of(run)
+  return { is_recorded = run.is_recorded, is_part = run.opt.time ~= nil, target = target_of(run),
+    meaning = function() return meaning_of(run.opt) end,
+    foreign_pids = not run.is_recorded and sys.has_foreign_pids() and FOREIGN or nil }
 end
 
 --- Returns the names of some stages' events.
@@ -160,21 +226,26 @@ end
 ---@param consumers Consumer[] the script's
 ---@return string?
 function Account:causes(run, consumers)
-  return figures.causes(self._list, { is_recorded = run.is_recorded, is_part = run.opt.time ~= nil,
-    target = target_of(run), pairs = pairs_of(consumers) })
+  local context = context_of(run)
+  context.pairs = pairs_of(consumers)
+  return figures.causes(self._list, context)
 end
 
 --- Returns why no handler got an event; nil: some did, or there may have been none.
+---@param run Run
 ---@return string?
-function Account:silence() return figures.silence(self._list) end
+function Account:silence(run) return figures.silence(self._list, context_of(run)) end
 
 --- Prints what differs, and with -v the account.
 ---@param run Run
 function Account:report(run)
-  local context = { asks_perf = run.opt.capture == 'perf' }
-  for _, line in ipairs(figures.differences(self._list, context)) do run.out:warn(('%s: %s'):format(run.name, line)) end
-  if run.opt.verbose >= 1 and #self._list > 0 then
-    run.out:warn(('%s: account\n%s'):format(run.name, (figures.text(self._list):gsub('\n$', ''))))
+  local context, all = { asks_perf = run.opt.capture == 'perf' }, {}
+  for _, list in ipairs { self._list, self._sums } do
+    for _, f in ipairs(list) do all[#all + 1] = f end
+  end
+  for _, line in ipairs(figures.differences(all, context)) do run.out:warn(('%s: %s'):format(run.name, line)) end
+  if run.opt.verbose >= 1 and #all > 0 then
+    run.out:warn(('%s: account\n%s'):format(run.name, (figures.text(all):gsub('\n$', ''))))
   end
 end
 

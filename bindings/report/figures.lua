@@ -2,12 +2,12 @@
 --- Figures: the account of the events of a run, from the kernel's counter to the handlers. A run that has stopped its
 --- events and counted what is left in its rings knows all of them:
 ---
----   fired = lost + early + read + rest        read = rejected + used
+---   fired = per * (lost + early + read + rest)        read = rejected + used
 ---
---- Each counter of the kernel may have one event more: it counts an event before it looks whether it has been stopped.
---- While events happen, `fired` may be more than the sum, by those on their way. Where the kernel counts something
---- else than samples (a time, a period), only the right equation holds. These are pure functions of the figures;
---- bindings/report/account.lua reads them.
+--- `per` is the period, mostly 1. Each counter of the kernel may have up to `per` events more: less than a period after
+--- its last sample, and one that it counts before it looks whether it has been stopped. While events happen, `fired`
+--- may be more than that, by those on their way. Where the kernel counts something else than samples (a time, or by a
+--- frequency), it is only never less. These are pure functions of the figures; bindings/report/account.lua reads them.
 local tables = require 'bindings.base.table'
 
 local figures = {}
@@ -28,7 +28,10 @@ local figures = {}
 ---@field is_tracepoint? boolean BPF programs may take it
 ---@field margin? integer number of counters of the kernel: each may have counted one event when it stopped, for which
 --- there is no record any more
+---@field per? integer each sample is at least so many that have fired; nil: unknown
 ---@field is_exact? boolean the left equation holds
+---@field by? string who has counted what has fired; nil: the kernel
+---@field fate? string what became of those that are missing; nil: the kernel wrote no record of them
 ---@field share? number how much of the time it was on a counter of the hardware
 ---@field filters { kernel?: string, user?: string } its filter
 ---@field gate? string name of the source that decides which ones are passed on
@@ -49,6 +52,8 @@ local figures = {}
 ---@field asks_perf? boolean --capture perf was given
 ---@field target? string what the events are restricted to: 'the threads of -p'
 ---@field pairs? PairFigures of a run with one matcher
+---@field meaning? fun(): string? what else the numbers of the target may mean
+---@field foreign_pids? string why numbers of tasks in filters and keys may be wrong
 
 local MAX_CAUSES = 3
 
@@ -63,10 +68,26 @@ end
 ---@return number
 function figures.used(f) return f.read - rejected(f) end
 
---- Returns how many events are neither read nor lost; negative: these are more than have fired.
+--- Returns how many samples are neither read nor lost; negative: these are more than can have fired.
 local function unaccounted(f, fired)
-  local n = fired - f.lost - (f.early or 0) - f.read - (f.rest or 0)
-  return n >= 0 and n <= (f.margin or 0) and 0 or n
+  local per = f.per or 1
+  local n = fired - per * (f.lost + (f.early or 0) + f.read + (f.rest or 0))
+  return n >= 0 and n <= (f.margin or 0) * per and 0 or math.floor(n / per)
+end
+
+local function missing_line(f, n, context)
+  local by, fate = f.by or 'the kernel', f.fate or 'wrote no record of them'
+  if f.per > 1 then
+    return ('%d samples of %s are missing: %s counted %d events, and each sample is %d of them'):format(n, f.name, by,
+      f.fired, f.per)
+  end
+  return ('%d of %d %s are missing: %s counted them, but %s%s'):format(n, f.fired, f.name, by, fate,
+    f.is_tracepoint and context.asks_perf and '; --capture bpf may have them' or '')
+end
+
+local function more_line(f, n)
+  return ('%d %s%s were read, which is %d more than %s counted'):format(f.read, f.per > 1 and 'samples of ' or '',
+    f.name, n, f.by or 'the kernel')
 end
 
 --- Returns who hides events from perf.
@@ -82,12 +103,11 @@ end
 function figures.differences(list, context)
   local lines = {}
   for _, f in ipairs(list) do
-    local n = f.is_exact and unaccounted(f, f.fired) or 0
-    if n > 0 then
-      lines[#lines + 1] = ('%d of %d %s are missing: the kernel counted them, but wrote no record of them%s'):format(n,
-        f.fired, f.name, f.is_tracepoint and context.asks_perf and '; --capture bpf may have them' or '')
+    local n = f.per and f.fired and unaccounted(f, f.fired) or 0
+    if n > 0 and f.is_exact then
+      lines[#lines + 1] = missing_line(f, n, context)
     elseif n < 0 then
-      lines[#lines + 1] = ('%d %s were read, which is %d more than the kernel counted'):format(f.read, f.name, -n)
+      lines[#lines + 1] = more_line(f, -n)
     end
     if f.hidden then
       lines[#lines + 1] = ('%d of %d %s are hidden from perf%s; --capture bpf has them'):format(f.hidden,
@@ -117,7 +137,7 @@ function figures.overdue(before, now)
     return ('at least %d %s are missing: the kernel counted them, but wrote no record of them'):format(missing,
       now.name)
   elseif more > 0 then
-    return ('%d %s were read, which is %d more than the kernel counted'):format(now.read, now.name, more)
+    return more_line(now, more)
   end
 end
 
@@ -152,6 +172,24 @@ local function cause(f, context)
   return ('no %s happened%s'):format(f.name, context.target and ' in ' .. context.target or '')
 end
 
+--- Returns whether text names a field with the number of a task, as the kernel writes it.
+local function names_task(source)
+  for word in (source or ''):gmatch '[%a_][%w_]*' do
+    if word:find 'pid$' and not word:find '^_' then return true end
+  end
+  return false
+end
+
+--- Adds what the numbers of tasks have to do with empty results.
+local function add_numbers(causes, list, context)
+  local names = context.pairs and names_task(context.pairs.key)
+  for _, f in ipairs(list) do
+    names = names or figures.used(f) == 0 and (names_task(f.filters.kernel) or names_task(f.filters.user))
+  end
+  if names and context.foreign_pids then causes[#causes + 1] = context.foreign_pids end
+  if context.target and context.meaning then causes[#causes + 1] = context.meaning() end
+end
+
 local function pair_cause(p)
   local key = p.key and ('the key %s'):format(p.key) or 'the CPU or thread'
   if p.pairs > 0 then return p.limit and ('none of %d pairs is one for %s'):format(p.pairs, p.limit) or nil end
@@ -167,7 +205,8 @@ function figures.causes(list, context)
   local causes = {}
   for _, f in ipairs(list) do causes[#causes + 1] = cause(f, context) end
   if #causes == 0 then causes[1] = context.pairs and pair_cause(context.pairs) end
-  if #causes == 0 then
+  local is_known = #causes > 0
+  if not is_known then
     for _, f in ipairs(list) do
       local used = figures.used(f)
       if used > 0 then causes[#causes + 1] = ('%d %s were read'):format(used, f.name) end
@@ -175,20 +214,24 @@ function figures.causes(list, context)
   end
   if #causes > MAX_CAUSES then
     causes[MAX_CAUSES + 1] = ('and so on for %d more events'):format(#causes - MAX_CAUSES)
+    for i = #causes, MAX_CAUSES + 2, -1 do causes[i] = nil end
   end
-  return causes[1] and table.concat(causes, '; ', 1, math.min(#causes, MAX_CAUSES + 1))
+  if is_known then add_numbers(causes, list, context) end
+  return causes[1] and table.concat(causes, '; ')
 end
 
 --- Returns why handlers got no events where nothing has to be printed, in one line; nil: they got some, or there may
 --- have been none.
 ---@param list Figures[]
+---@param context AccountContext
 ---@return string?
-function figures.silence(list)
+function figures.silence(list, context)
   local causes = {}
   for _, f in ipairs(list) do
     if figures.used(f) > 0 or (f.rejected.limit or 0) > 0 then return end
     causes[#causes + 1] = (f.read > 0 or f.hiders) and cause(f, {}) or nil
   end
+  if not causes[1] then add_numbers(causes, list, context) end
   return causes[1] and table.concat(causes, '; ', 1, math.min(#causes, MAX_CAUSES))
 end
 

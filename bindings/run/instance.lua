@@ -35,6 +35,7 @@ local views = require 'bindings.view.views'
 ---@field attrs? table[] of a source: their attributes before it became one
 ---@field counts? Counts of a source
 ---@field clock? Event by which it counts others
+---@field id_changes? Event at which threads get other ids: the options about events do not mean it
 ---@field by_class? HandlersByClass of a gate
 ---@field accepted? Offer of a gate whose condition programs evaluate
 local Instance = {}

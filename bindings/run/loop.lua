@@ -37,7 +37,7 @@ function Loop:draw(time)
   if not self.page or not self.page:can_show() then return end
   self.run.in_kernel:turn(time)
   self.page:begin()
-  self:call 'draw'
+  self:call('draw', time)
   self.page:finish()
 end
 
@@ -157,7 +157,7 @@ function Loop:account_end()
     local causes = self.account:causes(run, self.version.checked.consumers)
     out:warn(('%s: nothing to report%s'):format(run.name, causes and ': ' .. causes or ''))
   elseif not out:has_printed() then
-    local silence = self.account:silence()
+    local silence = self.account:silence(run)
     if silence then out:warn(('%s: %s'):format(run.name, silence)) end
   end
 end

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Services: functions of the session that other modules use: task names, kernel symbols, stacks, C expressions, copies
 --- of events.
+local addresses = require 'bindings.print.addresses'
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
@@ -37,7 +38,7 @@ local MAX_STRING_KEYS = 65536 -- distinct strings used as keys; all others share
 ---@field expression fun(event: Event, text: string, allow_system?: boolean): Expression
 ---@field number fun(event: Event, text: string, what?: string): fun(ev: ffi.cdata*): number? compiles an expression
 --- whose value is a Lua number, rounded beyond 2^53; what: its name in messages
----@field key_printer fun(event: Event): (fun(key: number|ffi.cdata*): string)?
+---@field key_printer fun(event: Event, key?: string): (fun(key: number|ffi.cdata*): string)?
 ---@field stack fun(e: ffi.cdata*): integer id of the event's stack; -1 if it was recorded without one
 ---@field part fun(e: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is a single number
 ---@field frames Frames
@@ -120,11 +121,11 @@ local function number(event, source, what)
   return evaluator(event, events.compile(event, source, what or 'expression', 'number'))
 end
 
---- Returns a function that evaluates the event's printkey= expression for a key, its variable `key`; nil without
---- printkey=.
-local function key_printer(self, event)
+--- Returns a function that evaluates the event's printkey= expression for a key, its variable `key`, or that returns
+--- the text of an address, if the key is one; nil if the key is printed as it is.
+local function key_printer(self, event, key_source)
   local source = event.attrs.printkey
-  if not source then return end
+  if not source then return addresses.is_source(event, key_source) and addresses.text or nil end
   local compiled, err = expr.compile(source, {}, {
     what = 'printkey of ' .. event.name,
     variables = { key = { type = 'u64', code = 'cast("uint64_t", e.key)' } },
@@ -208,7 +209,7 @@ function services.new(session, out, event_of, with_srcline, progress)
   self.of_machine = function(member, has_our_threads)
     return name_things(setmetatable({}, { __index = self }), session, member, out, has_our_threads)
   end
-  self.key_printer = function(event) return key_printer(self, event) end
+  self.key_printer = function(event, key) return key_printer(self, event, key) end
   self.number = function(event, source, what) return number(event, source, what) end
   return self
 end

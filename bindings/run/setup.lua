@@ -12,6 +12,7 @@ local handler_plans = require 'bpf.ways.handler'
 local plan_json = require 'bpf.run.plan_json'
 local printed = require 'bpf.handlers.printed'
 local runs = require 'bindings.run.run'
+local schema = require 'bindings.report.schema'
 local target_filter = require 'bindings.run.target_filter'
 local user_strings = require 'bpf.run.user_strings'
 local versions = require 'bindings.run.version'
@@ -41,9 +42,11 @@ end
 ---@param before? table the run whose place it takes, see Reload.again
 ---@return Run
 function setup.run(session, script, opt, words, found, before)
+  if opt.dry_run == 'schema' then opt.format = 'json' end -- scripts print no text
   local run = runs.new(session, script, opt, words, found, before and before.run)
   opt.mmap_pages = opt.mmap_pages or usual_pages(opt.call_graph)
   opt.watermark = opt.watermark or DEFAULT_WATERMARK
+  if opt.dry_run == 'schema' then schema.collect(run) end
   for _, name in ipairs(opt.ignored or {}) do
     run.out:warn(('%s: --%s has no effect, because the events are only counted'):format(run.name, name))
   end
@@ -118,7 +121,7 @@ end
 ---@param plans HandlerPlan[]
 function setup.print(run, version, plans)
   local out, opt = run.out, run.opt
-  out:append(out.format == 'json' and plan_json.text(run)
+  out:append(opt.dry_run == 'schema' and schema.text(run) or out.format == 'json' and plan_json.text(run)
     or opt.explains and explain.text(run, plans, version.checked) or dry_run.text(run))
   if opt.dry_run == 'code' then out:append(generated.text(run)) end
   runs.flush(out)

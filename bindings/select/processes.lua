@@ -66,6 +66,43 @@ local function hint(name, running)
   return nearest.hint(name, processes.names())
 end
 
+--- Returns what has a number in another pid namespace, such as that of a container, but another number in this one.
+---@param number integer
+---@param threads? boolean also threads, not only processes
+---@return { pid: integer, name: string }[]
+function processes.namesakes(number, threads)
+  local found = {}
+  local function look(folder)
+    local own, inner = (sys.read(folder .. '/status') or ''):match '\nNSpid:%s*(%d+)[ \t][^\n]-(%d+)\n'
+    if tonumber(inner) ~= number or tonumber(own) == number then return end
+    found[#found + 1] = { pid = tonumber(own), name = (sys.read(folder .. '/comm') or ''):gsub('\n$', '') }
+  end
+  for _, entry in ipairs(sys.readdir '/proc' or {}) do
+    local folder = entry:match '^%d+$' and '/proc/' .. entry
+    if folder and threads then
+      for _, tid in ipairs(sys.readdir(folder .. '/task') or {}) do look(folder .. '/task/' .. tid) end
+    elseif folder then
+      look(folder)
+    end
+  end
+  return found
+end
+
+--- Returns what may have been meant by numbers of processes or threads, in words; nil: only what has them here.
+---@param numbers integer[]
+---@param threads? boolean
+---@return string?
+function processes.other_meaning(numbers, threads)
+  local parts = {}
+  for _, number in ipairs(numbers) do
+    for _, one in ipairs(processes.namesakes(number, threads)) do
+      if #parts == MAX_HINTS then break end
+      parts[#parts + 1] = ('%d of another pid namespace is %d (%s) here'):format(number, one.pid, text.safe(one.name))
+    end
+  end
+  return parts[1] and table.concat(parts, ', ')
+end
+
 --- Returns the pids of the processes that exist now. Fails if no process has a name.
 ---@param list (integer|string)[] pids and names
 ---@return integer[] pids sorted, without duplicates
@@ -77,6 +114,8 @@ function processes.pids(list)
   end
   for _, one in ipairs(list) do
     if type(one) == 'number' then
+      local meaning = not sys.stat('/proc/' .. one) and processes.other_meaning { one }
+      if meaning then failure.raise('no such process: %d; %s', one, meaning) end
       add(one)
     else
       running = running or all()

@@ -48,6 +48,7 @@ local function arguments_of(catalog, call)
     local rule = strings[i].buffer
     local length = rule and rule.length
     strings[i].length, strings[i].is_int = places[length], rule and (types[length] or ''):match 'int$' ~= nil
+    strings[i].flags = rule and places[rule.flags]
     if rule and not strings[i].length then table.remove(strings, i) end
   end
   return arguments, strings

@@ -55,10 +55,14 @@ function expressions.add(api, of)
     end
   end
 
-  --- Returns a function that formats keys according to the attribute printkey= of an event.
+  --- Returns a function that formats keys according to the attribute printkey= of an event, or in hexadecimal if they
+  --- are addresses.
   ---@param event Event
-  ---@return (fun(key: number|integer64): string)? print nil: the event has no printkey=
-  function api.key_printer(event) return services.key_printer(public_event.one(event, 'session.key_printer')) end
+  ---@param key? string the expression of the keys
+  ---@return (fun(key: number|integer64): string)? print nil: keys are printed as they are
+  function api.key_printer(event, key)
+    return services.key_printer(public_event.one(event, 'session.key_printer'), key)
+  end
 end
 
 return expressions

@@ -48,15 +48,16 @@ function kept.add(api, of)
   ---
   ---   local slice = session.slices { by = 'tid', names = { 'asleep', 'waiting' } }
   ---   if slice then slice(1, ev.pid, since, ev._time) end
-  ---@param settings { by: 'tid'|'cpu'|'key', names: string[], nested?: boolean, key_text?: fun(key: integer): string }
-  --- by: what keys are
+  ---@param settings { by: 'tid'|'cpu'|'key', names: string[], nested?: boolean,
+  --- key_text?: (fun(key: integer64): string), has_addresses?: boolean } by: what keys are; has_addresses: they are
+  --- addresses
   ---@return (fun(kind: integer, key: integer, from: number, to: number))? slice kind: index in names; nil without
   --- --export
   function api.slices(settings)
     check.is(settings, 'table', 'session.slices takes a table')
     check.is(settings.names, 'table', 'session.slices takes a list of names')
     return run.export and run.export:script_slices { by = settings.by, names = settings.names,
-      nested = settings.nested, key_text = settings.key_text }
+      nested = settings.nested, key_text = settings.key_text, has_addresses = settings.has_addresses }
   end
 end
 

@@ -16,7 +16,8 @@ local program = {}
 
 --- enum bpf_prog_type
 program.TYPES = { tracepoint = 5, raw_tracepoint = 17, tracing = 26, syscall = 31 }
-local HASH, ARRAY, PROG_ARRAY, PERF_EVENT_ARRAY, PERCPU_ARRAY, RINGBUF = 1, 2, 3, 4, 6, 27 -- enum bpf_map_type
+-- enum bpf_map_type
+local HASH, ARRAY, PROG_ARRAY, PERF_EVENT_ARRAY, PERCPU_ARRAY, LRU_HASH, RINGBUF = 1, 2, 3, 4, 6, 9, 27
 local MMAPABLE = 1024 -- BPF_F_MMAPABLE
 local SLEEPABLE = 16 -- BPF_F_SLEEPABLE, required for programs of type syscall
 local ATTACH_RAW_TP = 23 -- enum bpf_attach_type: a tracepoint with typed arguments
@@ -208,6 +209,16 @@ function program.hash(key_size, value_size, entries, name)
   local map = create(name, HASH, key_size, value_size, entries, 0)
   map.key_size, map.value_size, map.entries = key_size, value_size, entries
   return map
+end
+
+--- Creates a hash that makes room by removing the entries that were not used for long.
+---@param key_size integer bytes
+---@param value_size integer bytes
+---@param entries integer
+---@param name string see named()
+---@return Descriptor map
+function program.recent(key_size, value_size, entries, name)
+  return create(name, LRU_HASH, key_size, value_size, entries, 0)
 end
 
 local BATCH = 8192 -- entries read by one system call

@@ -6,7 +6,8 @@
 --- What cannot be read as it is has a mark, which is part of the text: `...` after a text that is cut, `<null>`, and
 --- `<unreadable>` for memory that is not present or not mapped. A program must not wait until a page is read from disk.
 ---
---- Buffers end where the call says. What lies behind them is never read.
+--- Buffers end where the call says. What lies behind them is never read. The kernel replaces some lengths by those of
+--- what did not fit, so another program keeps them when the call begins.
 local asm = require 'bpf.gen.asm'
 local bit = require 'bit'
 local ffi = require 'ffi'
@@ -25,6 +26,9 @@ local MAX_SEGMENTS = 8 -- segments of a vector that are read
 local SEGMENT = { base = 0, length = 8, size = 16 } -- struct iovec
 local MESSAGE = { vector = 16, segments = 24 } -- struct user_msghdr
 
+local MSG_TRUNC = 0x20
+local MAX_CALLS = 65536 -- whose lengths are kept
+
 local CURRENT_CPU = 0xffffffff -- BPF_F_CURRENT_CPU
 local FIRST_FIELD = 8 -- offset in the record
 local RECORD, END = 7, 9 -- registers: the record, and its size so far
@@ -39,6 +43,7 @@ local REGS = 8 -- register: the task's registers
 ---@field buffer? BufferRule its bytes have a length
 ---@field length? integer the argument with the length of a buffer, from 0
 ---@field is_int? boolean the kernel takes the length as an int
+---@field flags? integer the argument with the flags of a receive, from 0
 
 ---@class UserStringsSpec
 ---@field tracepoint string 'sys_enter' or 'sys_exit'
@@ -49,6 +54,7 @@ local REGS = 8 -- register: the task's registers
 ---@field strings UserString[]
 ---@field is_exec boolean it starts another program
 ---@field own_pid? integer the process whose events are left out
+---@field rooms? Descriptor the room of a buffer by thread, see load_rooms()
 
 --- Generates code that appends a text and its NUL to the record.
 ---@param is_bare? boolean the text ends without the NUL
@@ -205,14 +211,39 @@ local function append_vector(a, at, bad, done)
   a:give(one.length, 8)
 end
 
---- Generates code that sets how many bytes the call has: of a buffer that it fills, as many as it has written.
-local function limit(a, at, spec, one, done)
-  local out = one.buffer.out
-  if not out then return a:store_value(8, FRAME, at.left, 0x7fffffff) end
+local function load_argument(a, to, argument)
+  a:load(8, to, REGS, (types.member('pt_regs', system_calls.REGISTERS[argument + 1])))
+end
+
+--- Generates code that sets how many bytes the call has: of a buffer that it fills, as many as it has written, or as
+--- there was room.
+local function limit(a, at, spec, one, bad, done)
+  if not one.buffer.out then return a:store_value(8, FRAME, at.left, 0x7fffffff) end
   a:load(8, 1, CONTEXT, 8)
-  a:jump('s<=', 1, 0, done)
+  a:jump(one.buffer.by_pointer and 's<' or 's<=', 1, 0, done)
+  if one.buffer.by_pointer then
+    a:call 'get_current_pid_tgid'
+    a:store(8, FRAME, at.length, 0)
+    a:map(1, spec.rooms)
+    a:address(2, FRAME, at.length)
+    a:call 'map_lookup_elem'
+    a:jump('==', 0, 0, bad)
+    a:load(8, 1, 0, 0)
+    a:jump('s<', 1, 0, bad)
+  end
   a:store(8, FRAME, at.left, 1)
-  assert(spec.tracepoint == 'sys_exit')
+end
+
+--- Generates code that reads an int of the program to 8 bytes on the stack, and leaves it in r1.
+local function read_int(a, slot, argument, bad)
+  a:store_value(8, FRAME, slot, 0)
+  load_argument(a, 3, argument)
+  a:address(1, FRAME, slot)
+  a:alu('mov', 2, 4)
+  a:call 'probe_read_user'
+  a:jump('!=', 0, 0, bad)
+  a:load(8, 1, FRAME, slot)
+  a:extend(1, 32, true)
 end
 
 --- Generates code that sets the length of a buffer, or of its vector.
@@ -226,10 +257,20 @@ local function measure(a, at, one, bad, done)
     read_word(a, at.base, bad)
     return
   end
-  a:load(8, 1, REGS, (types.member('pt_regs', system_calls.REGISTERS[one.length + 1])))
-  if one.is_int then a:extend(1, 32, true) end
+  if one.buffer.by_pointer then
+    read_int(a, at.length, one.length, bad)
+  else
+    load_argument(a, 1, one.length)
+    if one.is_int then a:extend(1, 32, true) end
+  end
   a:jump('s<=', 1, 0, done)
   a:store(8, FRAME, at.length, 1)
+  if not one.buffer.by_pointer then return end
+  local fits = a:new_label()
+  a:load(8, 2, FRAME, at.left)
+  a:jump_r('<=', 1, 2, fits)
+  a:store_value(8, FRAME, at.is_cut, 1)
+  a:label(fits)
 end
 
 --- Generates code that appends a buffer, without what lies behind it.
@@ -238,13 +279,17 @@ end
 ---@param one UserString
 local function append_buffer(a, slot, spec, one)
   if one.buffer.out and spec.tracepoint == 'sys_enter' then return append(a, '<unwritten>', true) end
-  local bad, null, done, ended = a:new_label(), a:new_label(), a:new_label(), a:new_label()
+  local bad, null, done, ended, dropped = a:new_label(), a:new_label(), a:new_label(), a:new_label(), a:new_label()
   local at = { base = slot, length = a:take(8), left = a:take(8), room = a:take(8), is_cut = a:take(8) }
   a:store_value(8, FRAME, at.is_cut, 0)
   a:store_value(8, FRAME, at.room, user_strings.MAX)
   a:load(8, 1, FRAME, slot)
   a:jump('==', 1, 0, null)
-  limit(a, at, spec, one, done)
+  if one.flags then
+    load_argument(a, 1, one.flags)
+    a:jump('&', 1, MSG_TRUNC, dropped)
+  end
+  limit(a, at, spec, one, bad, done)
   measure(a, at, one, bad, done)
   if one.buffer.kind then append_vector(a, at, bad, done) else append_bytes(a, at, bad) end
   a:label(done)
@@ -254,6 +299,9 @@ local function append_buffer(a, slot, spec, one)
   a:go(ended)
   a:label(bad)
   append(a, '<unreadable>', true)
+  a:go(ended)
+  a:label(dropped)
+  append(a, '<unwritten>', true)
   a:go(ended)
   a:label(null)
   append(a, '<null>', true)
@@ -332,7 +380,7 @@ local function append_text(a, slot, spec, one)
     append_executed(a, slot, one, failed)
     a:go(done)
     a:label(failed)
-    a:load(8, 1, REGS, (types.member('pt_regs', system_calls.REGISTERS[one.argument + 1])))
+    load_argument(a, 1, one.argument)
     a:store(8, FRAME, slot, 1)
   end
   if one.buffer then
@@ -347,9 +395,9 @@ end
 
 --- Generates code that jumps to `done` unless the event is this system call, of a 64-bit program that is not us. Leaves
 --- the ids of the current task in r0 and its registers in REGS.
-local function select(a, spec)
+local function select(a, spec, tracepoint)
   a:load(8, REGS, CONTEXT, 0)
-  system_calls.number(a, 1, CONTEXT, spec.tracepoint)
+  system_calls.number(a, 1, CONTEXT, tracepoint)
   a:jump('!=', 1, spec.nr, 'done')
   a:call 'get_current_task_btf'
   system_calls.if_compat(a, 0, 'done')
@@ -380,7 +428,7 @@ end
 local function generate(spec, memory, events)
   local a, size = asm.new(), FIRST_FIELD
   a:alu_r('mov', CONTEXT, 1)
-  select(a, spec)
+  select(a, spec, spec.tracepoint)
   local key, ids = a:take(8), a:take(8)
   a:store(8, FRAME, ids, 0)
   a:store_value(8, FRAME, key, 0)
@@ -396,7 +444,7 @@ local function generate(spec, memory, events)
   local start, address = ids, key
   for _, one in ipairs(spec.strings) do
     a:store(8, FRAME, start, END)
-    a:load(8, 1, REGS, (types.member('pt_regs', system_calls.REGISTERS[one.argument + 1])))
+    load_argument(a, 1, one.argument)
     a:store(8, FRAME, address, 1)
     append_text(a, address, spec, one)
     -- A field of any length: length << 16 | offset.
@@ -418,10 +466,37 @@ local function generate(spec, memory, events)
   return a
 end
 
+--- Loads the program that keeps the room of a buffer when the call begins; nil if no buffer has one.
+local function load_rooms(spec)
+  local of
+  for _, one in ipairs(spec.strings) do of = of or one.buffer and one.buffer.by_pointer and one end
+  if not of or spec.tracepoint ~= 'sys_exit' then return end
+  spec.rooms = program.recent(8, 8, MAX_CALLS, 'string_rooms')
+  local a = asm.new()
+  local key, room = a:take(8), a:take(8)
+  a:alu_r('mov', CONTEXT, 1)
+  select(a, spec, 'sys_enter')
+  a:store(8, FRAME, key, 0)
+  read_int(a, room, of.length, 'unknown')
+  a:store(8, FRAME, room, 1)
+  a:go 'keep'
+  a:label 'unknown'
+  a:store_value(8, FRAME, room, -1)
+  a:label 'keep'
+  a:map(1, spec.rooms)
+  a:address(2, FRAME, key)
+  a:address(3, FRAME, room)
+  a:alu('mov', 4, 0)
+  a:call 'map_update_elem'
+  a:done()
+  return program.load(a, { type = 'tracing', name = 'str_rooms', tracepoint = types.tracepoint 'sys_enter' })
+end
+
 --- Loads the program of an event, which is not attached yet. Refuses what this kernel cannot do.
 ---@param spec UserStringsSpec
 ---@return Descriptor program
 ---@return Descriptor events the array of perf events to which it writes
+---@return Descriptor? rooms another program, which is attached before
 function user_strings.load(spec)
   if ffi.arch ~= 'x64' then asm.refuse('the arguments of system calls are known on x86-64 only') end
   local lib, missing = libbpf.open()
@@ -432,12 +507,13 @@ function user_strings.load(spec)
     local segments = one.buffer and one.buffer.kind and MAX_SEGMENTS or 1
     size = size + (one.is_list and MAX_LIST or 0) + segments * ROOM
   end
+  local rooms = load_rooms(spec)
   local memory = program.memory(bit.band(size + 2 * ROOM, -8), 1, 'string_memory')
   local events = program.perf_events(lib.libbpf_num_possible_cpus(), 'string_rings')
   local loaded = program.load(generate(spec, memory, events), { type = 'tracing',
     name = 'str_' .. program.short(spec.tracepoint),
     tracepoint = types.tracepoint(spec.tracepoint) })
-  return loaded, events
+  return loaded, events, rooms
 end
 
 return user_strings

@@ -37,6 +37,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@class Offer
 ---@field way string name of a way, see bpf/ways/list.lua
 ---@field events Event[] all of them or none are taken
+---@field spares? Event[] events that are not opened if it is accepted: its programs see them
 ---@field consumer? Consumer that would take its events through perf
 ---@field handlers? table<Event, function> what would handle its events through perf
 ---@field attributes? table<string, boolean> the attributes of events that it understands, beside alias=
@@ -48,6 +49,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
 --- handlers `interval` and `stop` are called
 ---@field by_event? fun(self): table<Event, number> the number of events that programs have taken
+---@field figures? fun(self): Figures? the account of what it has added up, see bindings/report/figures.lua
 ---@field count? fun(self): number those that did not come here, if these are not all of them
 ---@field gate? Instance the source whose condition it evaluates: only the events that are passed on come here, and
 --- nothing is counted
@@ -254,6 +256,18 @@ function InKernel:probe_exit(body)
   table.insert(self._loading, probe.load(spec, body))
 end
 
+--- Loads a program for the threads that get another id when they execute a program. In the body, r7 is the former id,
+--- and r8 the new one.
+---@param body fun(a: Asm, source: Source, places: ProbePlaces)
+function InKernel:probe_id_changes(body)
+  local spec = self:spec({ name = probe.EXEC, system = 'sched' }, self.switch, {}, true)
+  table.insert(self._loading, probe.load(spec, function(a, source, places)
+    targets.load_ids(a)
+    a:jump_r('==', 7, 8, 'done')
+    body(a, source, places)
+  end))
+end
+
 --- Loads and attaches the programs of an offer. They do nothing yet. Returns why it cannot.
 ---@param offer Offer
 ---@return string? reason
@@ -273,6 +287,14 @@ function InKernel:_load(offer)
   for _, link in ipairs(links) do table.insert(self._links, link) end
   if offer.settle then offer:settle(self) end
   if offer.gate then gates.accept(offer) end
+  for i, event in ipairs(self.run.events.list) do
+    for _, spared in ipairs(offer.spares or {}) do
+      if spared == event then
+        event:derive()
+        self.facts.events[i].is_derived = true
+      end
+    end
+  end
 end
 
 --- Carries a plan out, as far as it has not been. Returns what was attempted in vain, and why; nil: nothing.
@@ -437,6 +459,16 @@ function InKernel:count()
     end
   end
   return n
+end
+
+--- Returns the accounts of what programs have added up.
+---@return Figures[]
+function InKernel:figures()
+  local list = {}
+  for _, offer in ipairs(self.offers) do
+    if offer.figures and not offer.gate then list[#list + 1] = offer:figures() end
+  end
+  return list
 end
 
 --- Returns how many events programs have counted or paired, and how many they missed since they had interrupted

@@ -1,18 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The plan of a run as a JSON object: the facts that it follows from, and the route of each event. What is not known,
 --- such as a cost that was not measured, is null.
-local json = require('bindings.print.output').json
 local nearest = require 'bindings.base.nearest'
 local costs = require 'bpf.plan.costs'
+local output = require 'bindings.print.output'
 
+local json, object = output.json, output.object
 local plan_json = {}
-
---- Returns an object with the members of a list of { name, encoded value }.
-local function object(members)
-  local parts = {}
-  for i, member in ipairs(members) do parts[i] = json(member[1]) .. ':' .. member[2] end
-  return '{' .. table.concat(parts, ',') .. '}'
-end
 
 --- Returns an array of encoded values.
 local function array(list, encode)

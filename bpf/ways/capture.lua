@@ -15,19 +15,20 @@ local captures = {}
 
 ---@class Captures
 ---@field rings? Rings
+---@field sizes table<Event, integer> bytes of the records of events of which all have the same
 local Captures = {}
 Captures.__index = Captures
 
 ---@param kernel InKernel
 ---@return Captures
-function captures.new(kernel) return setmetatable({ _kernel = kernel, _programs = {} }, Captures) end
+function captures.new(kernel) return setmetatable({ _kernel = kernel, _programs = {}, sizes = {} }, Captures) end
 
 --- Returns captures of all tasks in overwritten rings of their own.
 ---@param kernel InKernel
 ---@param pages integer of each ring
 ---@return Captures
 function captures.recorder(kernel, pages)
-  return setmetatable({ _kernel = kernel, _programs = {}, _pages = pages }, Captures)
+  return setmetatable({ _kernel = kernel, _programs = {}, sizes = {}, _pages = pages }, Captures)
 end
 
 local ATTRIBUTES = { cpus = true, period = true, freq = true, push = true }
@@ -130,6 +131,7 @@ local function load(self, event, filters)
   end)
   local link = not program.is_dry() and probe.attach(loaded, kernel.calls) or nil
   self:read(event, loaded, id)
+  self.sizes[event] = request.callchain == 0 and capture.RAW_AT + capture.raw_size(event.list) or nil
   route.write(event.route, { program = loaded.name })
   table.insert(self._programs, { loaded, link })
   return true

@@ -1,11 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.cpu_times: how long tasks run on each CPU. A handler of switches adds that up, or BPF programs do
 --- (bpf/gen/cpu_sums.lua) if nothing needs the events. Both fill the same arrays.
+local cpu_clock = require 'bpf.ways.cpu_clock'
 local ffi = require 'ffi'
 local intern = require 'bindings.base.intern'
 local kernel_times = require 'bpf.gen.cpu_sums'
 local output = require 'bindings.print.output'
 local public_event = require 'bindings.view.public_event'
+local sys = require 'bindings.base.sys'
 
 local C = ffi.C
 local cpu_times = {}
@@ -13,6 +15,7 @@ local cpu_times = {}
 ---@class CpuTimesSettings
 ---@field event Event sched:sched_switch
 ---@field handler fun(ev: Ev) that does the same
+---@field moves? Event of session.id_changes()
 ---@field keys Keys of CPU and thread, or CPU and name
 ---@field sums Array ns, by key
 ---@field runs Array
@@ -56,10 +59,12 @@ function CpuTimesTaker:load(kernel)
   }
   kernel:probe(self.events[1], self._kernel:body(self.events[1].fields))
   self._kernel:load_settle()
+  kernel:probe_id_changes(self._kernel:move_body())
 end
 
 --- Lets CPUs take part: from now on, each switch is seen.
 local function begin(self, kernel)
+  self._begun, self._added = sys.now(), 0
   kernel.switch:on()
   self._kernel:begin()
 end
@@ -84,7 +89,10 @@ end
 ---@param is_last boolean
 function CpuTimesTaker:turn(_, is_last)
   local given, kernel = self._given, self._kernel
-  if is_last then kernel:limit(self._switch.off_time) end
+  if is_last then
+    self._ended = sys.now() -- no program runs any more
+    kernel:limit(self._switch.off_time)
+  end
   kernel:take(kernel:settle(is_last), function(cpu, who, sums)
     local runs, id = tonumber(sums.count - sums.failed), given.keys.max
     if not cpu then
@@ -92,10 +100,18 @@ function CpuTimesTaker:turn(_, is_last)
     else
       id = given.keys.id(cpu, type(who) == 'string' and output.safe(who) or who)
     end
+    self._added = self._added + tonumber(sums.sum)
     given.sums[id], given.runs[id] = given.sums[id] + tonumber(sums.sum), given.runs[id] + runs
     given.longest[id] = math.max(given.longest[id], tonumber(sums.max))
   end)
   given.missed.switches = kernel:unreported()
+end
+
+--- Returns the account of what was added up.
+---@package
+---@return Figures
+function CpuTimesTaker:figures()
+  return cpu_clock.figures(self._run.opt.cpus, self._ended - self._begun, self._added, self.way)
 end
 
 --- Offers the switches of a script to the kernel.
@@ -103,8 +119,8 @@ end
 ---@param given CpuTimesSettings
 function cpu_times.new(instance, given)
   local event = public_event.real(given.event)
-  local self = setmetatable({ _given = given, events = { event }, handlers = { [event] = given.handler } },
-    CpuTimesTaker)
+  local self = setmetatable({ _given = given, events = { event }, spares = { public_event.real(given.moves) },
+    handlers = { [event] = given.handler } }, CpuTimesTaker)
   if instance.run.in_kernel and not instance.parent then instance.run.in_kernel:offer(self) end
 end
 

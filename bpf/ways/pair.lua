@@ -17,8 +17,6 @@ local windows = require 'bpf.ways.window'
 local C = ffi.C
 local pair = {}
 
-local THREADS = { pid = true, next_pid = true, prev_pid = true, common_pid = true }
-
 -- What programs cannot do, by what a matcher asks for.
 local ASKS = {
   { 'details', 'details are printed' },
@@ -60,6 +58,7 @@ PairOffer.__index = PairOffer
 ---@return PairOffer
 function pair.new(config, gate)
   local self = setmetatable({ config = config, gate = gate, events = {}, handlers = config.handlers, passed = 0,
+    spares = { config.id_changes },
     way = outliers.are_wanted(config) and 'outliers' or 'pair' }, PairOffer)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
@@ -112,7 +111,7 @@ local function key_of(config, event, instance)
   local key = pair_keys.compile(config, event)
   if not key then return instance, instance == 'tid' end
   if key.type == 'string' then asm.refuse 'its keys are strings' end
-  return key, THREADS[event.attrs.key or config.key] or false
+  return key, pair_keys.is_thread(config, event)
 end
 
 --- Returns the plan of the programs, and the rules by event.
@@ -150,6 +149,7 @@ local function make_plan(self, switch, run)
       awake = one.awake and by_event[public_event.real(one.awake)] }
   end
   if config.has then plan.threads = run.in_kernel:threads() end
+  plan.are_threads = all_threads
   plan.direct = all_cpus and switch.nr_cpus or all_threads and run.in_kernel:thread_places() or nil
   if config.pass then
     plan.only_outliers = true
@@ -199,6 +199,7 @@ function PairOffer:load(kernel)
       kernel:probe_exit(self.pairs:body(rule, false, probe.is_alone(probe.EXIT)))
     end
   end
+  if plan.are_threads then kernel:probe_id_changes(self.pairs:move_body()) end
 end
 
 function PairOffer:settle(kernel)
@@ -263,6 +264,25 @@ function PairOffer:by_event()
   local found = {}
   for event, rule in pairs(self.rules) do found[event] = self.pairs:events(rule) end
   return found
+end
+
+--- Returns the account of the pairs: each event that may end one did so, or is counted by why it did not. nil: the
+--- pairs are not added up, or some come without an event.
+---@return Figures?
+function PairOffer:figures()
+  local plan, ends, is_exact = self.pairs.plan, 0, true
+  if plan.only_outliers then return end
+  for event, rule in pairs(self.rules) do
+    if event.is_task_event then return end
+    ends = ends + (rule.finds and self.pairs:events(rule) or 0)
+    local key = event.attrs.key or self.config.key or ''
+    -- An expression may have no value.
+    is_exact = is_exact and not (rule.role or rule.wakeup or plan.threads or key:find '[^%w_]')
+  end
+  local stats = self.pairs:stats()
+  return { name = 'ends of pairs', way = self.way, fired = ends, lost = 0,
+    read = stats.pairs + stats.unstarted + stats.mismatched, per = 1, is_exact = is_exact, by = 'programs',
+    fate = 'they are in no sum', rejected = {}, filters = {} }
 end
 
 --- Returns the counters, as Feed:stats() does.

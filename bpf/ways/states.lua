@@ -3,6 +3,7 @@
 --- (bpf/gen/state_sums.lua) if nothing needs the events. Both fill the same histograms.
 local capture = require 'bpf.gen.capture'
 local captures = require 'bpf.ways.capture'
+local cpu_clock = require 'bpf.ways.cpu_clock'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
@@ -12,6 +13,7 @@ local public_event = require 'bindings.view.public_event'
 local route = require 'bpf.plan.route'
 local sched_switch = require 'bindings.expr.sched_switch'
 local states = require 'bpf.gen.state_sums'
+local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -22,7 +24,8 @@ local OUTLIER, OUTLIER_SIZE = ffi.typeof 'struct outlier *', ffi.offsetof('struc
 local common_type = ffi.typeof 'uint16_t *'
 
 ---@class TaskStatesSettings
----@field events { leaves: Event, enters?: Event, wakes: Event, born?: Event } two of them may be one
+---@field events { leaves: Event, enters?: Event, wakes: Event, born?: Event, moves?: Event } two of them may be one;
+--- moves: of session.id_changes()
 ---@field handlers table<Event, fun(ev: Ev)> that do the same
 ---@field hists HistSet
 ---@field row fun(tid: integer, state: integer): integer returns the number of a histogram
@@ -117,6 +120,7 @@ end
 ---@param kernel InKernel
 function TaskStatesOffer:load(kernel)
   local given = self._given
+  self._run = kernel.run
   self._ending = {}
   self._kernel = states.new {
     nr_cpus = kernel.switch.nr_cpus, nr_threads = kernel.facts.kernel.pid_max, sides = kernel.switch.sides,
@@ -129,6 +133,7 @@ function TaskStatesOffer:load(kernel)
   for _, event in ipairs(self.events) do
     self._programs[event] = kernel:probe(event, self._kernel:body(self._roles[event]))
   end
+  kernel:probe_id_changes(self._kernel:move_body())
   if not given.only then return end
   kernel:probe_exit(self._kernel:body { exits = true })
 end
@@ -160,7 +165,7 @@ end
 ---@package
 ---@param kernel InKernel
 function TaskStatesOffer:settle(kernel)
-  self._event, self._classes, self._run = ffi.new 'struct event', {}, kernel.run
+  self._event, self._classes = ffi.new 'struct event', {}
   local plan = self._kernel.plan.outliers
   self._left = ffi.new('uint64_t[?]', plan and (OUTLIER_SIZE + plan.size) / 8 + 1 or 1)
   for _, event in ipairs(self.events) do self._classes[tonumber(event.request.attr.config)] = event.class end
@@ -180,6 +185,7 @@ local function base(self) return C.session_exact_time(self._run.session, 0) end
 ---@param kernel InKernel
 function TaskStatesOffer:start(kernel)
   local duration = self._given.duration
+  self._added = 0
   kernel.switch:on() -- on one CPU after the other; all begin at the same time
   self._kernel:limit(base(self), duration and base(self) + math.floor(duration))
   self.has_started = true
@@ -198,17 +204,26 @@ function TaskStatesOffer:turn(side, is_last)
   kernel:take(side, function(tid, state, sums, counts, name)
     local row = tid and given.row(tid, state) or given.other(state)
     check_added(C.hist_set_add_sums(given.hists, row, sums, counts))
+    if state == sched_switch.ON_CPU then self._added = self._added + tonumber(sums.sum) end
     if name then self._names[tid] = output.safe(name) end
   end, function(tid, state, bucket, count)
     check_added(C.hist_set_add_bucket(given.hists, given.row(tid, state), bucket, count))
   end)
   if not is_last then return end
+  self._ended = sys.now() -- no program runs any more
   given.missed.switches, given.missed.wakeups = kernel:counted 'switches', kernel:counted 'wakeups'
   local unkept = kernel:counted 'unkept'
   if unkept > 0 then
     self._run.out:warn(('%s: %d events at which states began could not be kept, and may be missing'):format(
       self._run.name, unkept))
   end
+end
+
+--- Returns the account of what was added up.
+---@package
+---@return Figures
+function TaskStatesOffer:figures()
+  return cpu_clock.figures(self._run.opt.cpus, self._ended - tonumber(base(self)), self._added, self.way)
 end
 
 -- What scripts can ask -----------------------------------------------------------------------------
@@ -258,6 +273,7 @@ local public = facade.class('task_states', TaskStatesOffer, { 'set_first', 'each
 function task_states.new(instance, given)
   local self = setmetatable({ _given = given, _names = {}, handlers = {} }, TaskStatesOffer)
   self._roles, self.events = roles_of(given)
+  self.spares = { public_event.real(given.events.moves) }
   for event, handler in pairs(given.handlers) do self.handlers[public_event.real(event)] = handler end
   if instance.run.in_kernel and not instance.parent then instance.run.in_kernel:offer(self) end
   return public(self)

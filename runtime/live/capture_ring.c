@@ -14,6 +14,7 @@
 #include "live/merge.h"
 #include "live/ring.h"
 #include "os/cpus.h"
+#include "source.h"
 
 enum {
 	PAGE = 4096,
@@ -282,4 +283,22 @@ uint64_t capture_rings_unreported(const struct capture_rings *c)
 	for (uint32_t i = 0; i < c->nr_rings; i++)
 		n += get(c, i, CAPTURE_LOST) - (c->rings[i].ring ? ring_lost(c->rings[i].ring) : 0);
 	return n;
+}
+
+void capture_rings_account(const struct capture_rings *c, bool is_whole, struct source_account *out)
+{
+	uint64_t written = 0, lost = missed(c) - c->missed_before;
+
+	for (uint32_t i = 0; i < c->nr_rings; i++) {
+		uint64_t reserved = get(c, i, CAPTURE_RESERVED);
+
+		/* Overwritten rings are written backward. */
+		written += c->overwrite ? -reserved : reserved;
+		lost += get(c, i, CAPTURE_LOST);
+	}
+	*out = (struct source_account){.fired = written,
+				       .lost = lost,
+				       .per_sample = 1,
+				       .is_exact = is_whole && !lost,
+				       .is_sum = true};
 }

@@ -23,6 +23,7 @@ struct cpus;
 struct decoder;
 struct error;
 struct merge;
+struct source_account;
 
 /* Layout of a ring. The words are those of perf_event_mmap_page where it has them, and all on one
  * cache line. */
@@ -69,5 +70,10 @@ void capture_rings_pause(struct capture_rings *c, bool paused);
 void capture_rings_stop(struct capture_rings *c);
 /* Ends the events of a class. */
 void capture_rings_stop_class(struct capture_rings *c, uint16_t class);
+/* Fills the account of all events together: the bytes of the records that programs have written,
+ * and how many records did not fit. It is exact if is_whole: no record was overwritten, and none is
+ * lost, as losses are records, too. */
+void capture_rings_account(const struct capture_rings *c, bool is_whole,
+			   struct source_account *out);
 /* Returns the number of lost events that no record in the rings told. */
 uint64_t capture_rings_unreported(const struct capture_rings *c);

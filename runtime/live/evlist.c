@@ -227,17 +227,35 @@ static bool counts_twice(const struct evlist *evlist, const struct event_request
 	return false;
 }
 
-bool evlist_is_exact(const struct evlist *evlist, const struct event_request *ev)
+static bool is_by_time(const struct event_request *ev)
 {
-	bool by_time = ev->attr.type == PERF_TYPE_SOFTWARE &&
-		       (ev->attr.config == PERF_COUNT_SW_CPU_CLOCK ||
-			ev->attr.config == PERF_COUNT_SW_TASK_CLOCK);
+	return ev->attr.type == PERF_TYPE_SOFTWARE && (ev->attr.config == PERF_COUNT_SW_CPU_CLOCK ||
+						       ev->attr.config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
+uint32_t evlist_per_sample(const struct event_request *ev)
+{
 	bool counts_more = ev->attr.type == PERF_TYPE_TRACEPOINT && has_perf_count(ev);
 
-	return evlist->has_lost && !evlist->target.overwrite && !is_multiplexed(ev) && !by_time &&
-	       !counts_more && !counts_twice(evlist, ev) && !ev->attr.freq &&
-	       ev->attr.sample_period <= 1 && !ev->record && !ev->program && !ev->bpf_array &&
-	       ev->reads != READS_COUNTED;
+	if (counts_more || ev->record || ev->program || ev->bpf_array ||
+	    ev->reads == READS_COUNTED || ev->attr.sample_period > UINT32_MAX)
+		return 0;
+	/* A branch trace has samples without counts. It is what a period of 1 asks for. */
+	if (is_multiplexed(ev))
+		return ev->attr.freq || ev->attr.sample_period > 1;
+	if (is_by_time(ev) || ev->attr.freq || !ev->attr.sample_period)
+		return 1;
+	return ev->attr.sample_period;
+}
+
+bool evlist_is_exact(const struct evlist *evlist, const struct event_request *ev)
+{
+	/* Each child has begun a period of its own, and nobody knows how many there were. */
+	bool has_children = evlist->target.tids && evlist->target.inherit;
+
+	return evlist->has_lost && evlist_per_sample(ev) && !is_multiplexed(ev) &&
+	       !is_by_time(ev) && !ev->attr.freq && !counts_twice(evlist, ev) &&
+	       (ev->attr.sample_period <= 1 || !has_children);
 }
 
 static struct perf_event_attr event_attr(const struct evlist *evlist,

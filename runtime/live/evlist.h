@@ -75,8 +75,10 @@ int evlist_open_event(const struct perf_event_attr *attr, int target, int cpu, i
 int evlist_open_error(const struct evlist *evlist, const struct event_request *ev, int code,
 		      struct error *err);
 int evlist_filter_error(const struct event_request *ev, int code, struct error *err);
-/* Whether each event that the kernel counts is a sample, or lost. Others are counted by time, have
- * a period, or do not fit into samples of one event each. */
+/* Returns how many of those that the kernel counts each sample is at least; 0: unknown. */
+uint32_t evlist_per_sample(const struct event_request *ev);
+/* Whether each event that the kernel counts is part of a sample, or lost, but for those at the end.
+ * Others are counted by time, have a frequency, or do not fit into samples of so many events. */
 bool evlist_is_exact(const struct evlist *evlist, const struct event_request *ev);
 /* Whether an event is opened on the CPU. */
 bool evlist_is_for(const struct evlist *evlist, const struct evsel *sel, int cpu);

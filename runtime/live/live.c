@@ -143,6 +143,7 @@ static int dump_rings(struct live *live, uint64_t until, struct error *err)
 		if (ring_whole_from(ring) > live->source.whole_from)
 			live->source.whole_from = ring_whole_from(ring);
 	}
+	live->has_overwritten |= live->source.whole_from > 0;
 	return ret ? error_set(err, ret, "out of memory for the records of the rings") : 1;
 }
 
@@ -306,18 +307,27 @@ static void live_read_counts(struct source *src, struct counts *out)
 static bool live_account(struct source *src, uint16_t class, struct source_account *out)
 {
 	struct live *live = (struct live *)src;
+	bool is_known = false, is_whole = !live->evlist->target.overwrite;
+	const struct event_request *req;
 	uint32_t at = 0;
-	bool is_known = false;
 
 	while (at < live->nr_requests && live->requests[at].class != class)
 		at++;
-	if (at == live->nr_requests || live->requests[at].counted ||
-	    live->requests[at].captured.rings || live->requests[at].is_output)
+	req = &live->requests[at];
+	if (at == live->nr_requests || req->counted || req->is_output)
 		return false;
+	/* Overwritten rings are read in the end, and until then nobody knows what is in them. */
+	is_whole |= live->stopped && !live->has_overwritten;
+	if (req->captured.rings) {
+		if (live->stopped)
+			capture_rings_account(live->captures, is_whole, out);
+		return live->stopped;
+	}
 	*out = live->closed[at];
 	for (uint32_t i = 0; i < live->nr_attached; i++)
 		is_known |= evset_account(live->attached[i]->evset, class, out);
-	out->is_exact = evlist_is_exact(live->evlist, &live->requests[at]);
+	out->per_sample = evlist_per_sample(req);
+	out->is_exact = is_whole && evlist_is_exact(live->evlist, req);
 	return is_known;
 }
 

@@ -78,6 +78,7 @@ struct live {
 	struct count_sums *sums;
 	bool stopped, final_loss_sent;
 	bool dumping, dumped_last; /* overwritten rings are paused until they have been read */
+	bool has_overwritten;	   /* a ring of which records were overwritten before that */
 	uint64_t dumped_until;
 	int hotplug; /* descriptor; negative: hotplug is not watched */
 	uint64_t hotplug_checked, hotplug_next;

@@ -38,6 +38,7 @@ static void add_missing(struct gaps *g, const struct wire_group *group, uint64_t
 	struct gaps_read since = g->is_broken ? g->since : read_since(g, read);
 	uint64_t lost = group->events_before - g->events_after;
 
+	g->missing += lost;
 	if (!lost && !g->is_broken && group->seq == g->seq + 1)
 		return;
 	lost += unreported(group->lost_before, g->lost_before, since.lost);
@@ -51,7 +52,12 @@ void gaps_group(struct gaps *g, const struct wire_group *group, uint64_t epoch, 
 		uint64_t last, const struct gaps_read *read)
 {
 	bool same = g->epoch == epoch && group->events_before >= g->events_after;
+	bool goes_on = same && group->events_before >= g->told_after;
 
+	g->is_unsure |= g->has_group && !goes_on;
+	g->made += group->events +
+		   (g->has_group && goes_on ? group->events_before - g->told_after : 0);
+	g->told_after = group->events_before + group->events;
 	if (g->has_group && same)
 		add_missing(g, group, first, read);
 	else if (g->has_group)

@@ -31,9 +31,13 @@ struct gaps {
 	uint64_t seq;		       /* of the last group */
 	uint64_t last_time;	       /* ...and its end */
 	uint64_t events_after;	       /* events of the epoch up to the end of the last group */
+	uint64_t told_after;	       /* the same, even if not all of them have arrived */
 	uint64_t events_before;	       /* ...up to its beginning */
 	uint64_t lost_before;	       /* records lost in the epoch up to its beginning */
 	uint32_t unknown_before;       /* losses of unknown size up to its beginning */
+	uint64_t made;		       /* events since the first group began, as the groups say */
+	uint64_t missing;	       /* of these, those of groups that did not arrive */
+	bool is_unsure;		       /* some may be missing of which nobody knows */
 	struct gaps_read before_group; /* what had been read then */
 	struct gaps_read since;	       /* and after it, once the link is broken */
 };

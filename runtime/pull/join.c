@@ -137,8 +137,10 @@ static uint64_t bound_of(struct join *j, struct member *m, uint64_t now)
 
 static int refill(struct join *j, struct member *m, uint64_t until, struct error *err)
 {
-	int n = m->source->ops->next(m->source, m->slots, BATCH_MAX, until, err);
+	int n;
 
+	m->source->counts_rest = j->source.counts_rest;
+	n = m->source->ops->next(m->source, m->slots, BATCH_MAX, until, err);
 	forward_notice(j, m->source);
 	m->at = 0;
 	m->n = n > 0 ? n : 0;
@@ -402,6 +404,14 @@ static void join_read_counts(struct source *src, struct counts *out)
 	one->ops->read_counts(one, out);
 }
 
+static bool join_account(struct source *src, uint16_t class, struct source_account *out)
+{
+	struct join *j = join_of(src);
+	struct source *one = j->members[j->by_class[class]]->source;
+
+	return one->ops->account && one->ops->account(one, class, out);
+}
+
 static int join_next_cpu(struct source *src)
 {
 	struct source *one = local(join_of(src))->source;
@@ -436,6 +446,7 @@ static const struct source_ops join_ops = {
 	.now = join_now,
 	.hold = join_hold,
 	.read_counts = join_read_counts,
+	.account = join_account,
 	.next_cpu = join_next_cpu,
 	.free = join_free,
 };

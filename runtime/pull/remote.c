@@ -202,6 +202,27 @@ static uint64_t remote_now(struct source *src)
 	return src->info.is_live ? clock_monotonic() : UINT64_MAX;
 }
 
+/* What the sender says, and what has come from it. It is sure of all if it has said that it ends.
+ */
+static bool remote_account(struct source *src, uint16_t class, struct source_account *out)
+{
+	struct remote *r = remote_of(src);
+	struct gaps_read now = {};
+
+	(void)class;
+	if (!r->gaps.has_group)
+		return false;
+	if (r->stream)
+		recording_read(r->stream, &now.samples, &now.lost, &now.unknown);
+	*out = (struct source_account){.fired = r->gaps.made,
+				       .lost = r->gaps.missing,
+				       .per_sample = 1,
+				       .is_exact = r->said_bye && !r->stream && !r->gaps.is_unsure,
+				       .is_sum = true,
+				       .read = r->read_before + now.samples};
+	return true;
+}
+
 static uint64_t remote_convert(struct source *src, uint64_t time)
 {
 	return remote_clock_convert(&remote_of(src)->clock, time);
@@ -291,6 +312,7 @@ static const struct source_ops remote_ops = {
 	.poll_fd = remote_poll_fd,
 	.stop = remote_stop,
 	.now = remote_now,
+	.account = remote_account,
 	.convert = remote_convert,
 	.decode = remote_decode,
 	.decode_run = remote_decode_run,

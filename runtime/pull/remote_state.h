@@ -42,6 +42,7 @@ struct remote {
 	struct remote_clock clock;
 	struct wire_pair pair; /* the latest one, not yet taken; tsc 0: none */
 	struct gaps gaps;
+	uint64_t read_before; /* samples of earlier streams */
 	uint64_t ping_at;
 
 	struct slot held[BATCH_MAX]; /* converted, not yet delivered */

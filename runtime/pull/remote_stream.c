@@ -210,6 +210,10 @@ static void send_ping(struct remote *r)
 
 static void drop_stream(struct remote *r)
 {
+	struct gaps_read read;
+
+	recording_read(r->stream, &read.samples, &read.lost, &read.unknown);
+	r->read_before += read.samples;
 	if (r->stream != r->first)
 		r->stream->ops->free(r->stream);
 	else

@@ -229,6 +229,10 @@ static int push_next(struct source *src, struct slot *out, int max, uint64_t unt
 	struct push *p = of(src);
 	int n, kept, ret;
 
+	if (src->counts_rest) {
+		p->inner->counts_rest = true;
+		return p->inner->ops->next(p->inner, out, max, until, err);
+	}
 	for (int i = 0; i < BATCHES; i++) {
 		if (must_wait(p))
 			return wait_for_receivers(p, err);
@@ -307,6 +311,19 @@ static void push_read_counts(struct source *src, struct counts *out)
 	of(src)->inner->ops->read_counts(of(src)->inner, out);
 }
 
+/* What was only sent went elsewhere. */
+static bool push_account(struct source *src, uint16_t class, struct source_account *out)
+{
+	struct push *p = of(src);
+
+	if (!p->inner->ops->account(p->inner, class, out))
+		return false;
+	for (int i = 0; i < p->pushed.nr_attrs; i++)
+		if (decoder_has_class(p->pushed.first, i, class))
+			out->elsewhere += p->pushed.attrs[i].taken;
+	return true;
+}
+
 static int push_next_cpu(struct source *src)
 {
 	return of(src)->inner->ops->next_cpu(of(src)->inner);
@@ -373,6 +390,7 @@ static void choose_ops(struct push *p)
 		.now = push_now,
 		.hold = inner->hold ? push_hold : NULL,
 		.read_counts = inner->read_counts ? push_read_counts : NULL,
+		.account = inner->account ? push_account : NULL,
 		.next_cpu = inner->next_cpu ? push_next_cpu : NULL,
 		.position = inner->position ? push_position : NULL,
 		.convert = inner->convert ? push_convert : NULL,

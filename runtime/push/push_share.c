@@ -111,6 +111,8 @@ int push_share(struct push *p, struct slot *slots, int n)
 		}
 		if (!outlets || p->keeps)
 			slots[kept++] = slots[i];
+		else
+			p->pushed.attrs[index].taken++;
 	}
 	return kept;
 }

@@ -17,6 +17,7 @@ struct pushed_attr {
 	uint64_t outlets;    /* bit set: where its samples are sent */
 	uint32_t time_place; /* of its samples, see push_clock_place() */
 	uint64_t id;	     /* that the header of the stream names, one of several */
+	uint64_t taken;	     /* samples that only the outlets got */
 };
 
 struct pushed {

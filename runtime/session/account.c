@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The account of a session: what the kernel says that each event fired, and what became of it. */
 #include "session/session_state.h"
+#include <errno.h>
 #include "decode/decoder.h"
 
 /* The machine that sends the events of a class. */
@@ -23,15 +24,20 @@ void session_read_account(struct session *s, uint16_t class, struct session_acco
 		.early = t->early,
 		.rest = t->rest,
 	};
+	src = s->source;
 	out->has_kernel = src->ops->account && src->ops->account(src, class, &kernel);
 	if (!out->has_kernel)
 		return;
+	out->read += kernel.elsewhere;
 	out->fired = kernel.fired;
 	out->lost = kernel.lost;
 	out->enabled = kernel.enabled;
 	out->running = kernel.running;
 	out->counters = kernel.counters;
+	out->per_sample = kernel.per_sample;
 	out->is_exact = kernel.is_exact;
+	out->is_sum = kernel.is_sum;
+	out->sum_read = kernel.read;
 }
 
 void session_clear_at_stop(struct session *s, uint8_t *bytes, uint32_t n)
@@ -49,10 +55,10 @@ uint32_t session_programs(struct session *s, uint16_t class, uint32_t *ids, uint
 
 static void count_slots(struct session *s)
 {
-	const struct decoder *d = s->source->decoder;
-
 	for (; s->next_slot < s->nr_slots; s->next_slot++) {
 		const struct slot *slot = &s->slots[s->next_slot];
+		const struct machine *m = &s->machines[slot->flags >> SLOT_MEMBER_SHIFT];
+		const struct decoder *d = m->source->decoder;
 		int n = 0;
 
 		if (!(slot->flags >> SLOT_OWN_SHIFT & SLOT_OWN_MASK))
@@ -70,6 +76,7 @@ bool session_count_rest(struct session *s)
 	/* Others may wait for more, or pass on what they read. */
 	if (!s->stopped || !s->source->ops->account)
 		return false;
+	s->source->counts_rest = true;
 	do {
 		count_slots(s);
 		n = s->source->ops->next(s->source, s->slots, BATCH_MAX, UINT64_MAX, &err);
@@ -78,5 +85,5 @@ bool session_count_rest(struct session *s)
 	} while (n > 0);
 	for (int i = 0; i < BATCH_MAX; i++)
 		s->batch[i] = (struct event){.class = EVENT_FILTERED};
-	return true;
+	return n == -ENODATA;
 }

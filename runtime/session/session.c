@@ -9,7 +9,6 @@
 #include "stacks/resolve.h"
 #include "os/clock.h"
 #include "process/signals.h"
-#include "push/excerpt.h"
 #include "session/family.h"
 #include "session/tasks.h"
 #include "session/vcpus.h"
@@ -457,6 +456,15 @@ static void interrupt(struct session *s)
 		s->ended = true;
 }
 
+/* Whether a live run that was interrupted has not read its rings in time: no more events come, but
+ * handlers may take long for those that are there. In rings that are overwritten, these are what
+ * the run is for. */
+static bool leaves_rest(const struct session *s)
+{
+	return s->stopped && s->source->ops->wait && !s->source->info.is_recorded &&
+	       !s->keeps_newest && signals_overdue();
+}
+
 void session_check_end(struct session *s)
 {
 	if (is_over(s) || (signals_stop_requested() && !s->source->info.is_recorded))
@@ -494,7 +502,10 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	if (s->nr_tids && (!s->per_thread || s->nr_machines > 1) && (!s->is_target || s->family) &&
 	    !s->stopped)
 		watch_threads(s);
-	if (s->next_slot == s->nr_slots && !s->ended) {
+	if (s->next_slot == s->nr_slots && !s->ended && leaves_rest(s)) {
+		s->ended = true;
+		s->stats.leaves_rest = true;
+	} else if (s->next_slot == s->nr_slots && !s->ended) {
 		if (s->ticked && s->source->info.is_recorded)
 			n = skip_empty_intervals(s, err);
 		else
@@ -556,46 +567,6 @@ int session_dump(struct session *s, double from, double until, struct batch *bat
 	*whole_from =
 		s->source->whole_from ? (double)(int64_t)(s->source->whole_from - s->base) : 0;
 	return hand_out(s, batch, n < 0 ? n : 0);
-}
-
-/* Whether a record is that of an event. */
-static bool is_of(const struct slot *slot, const struct event *ev)
-{
-	const struct perf_event_header *rec = slot->rec;
-	const uint8_t *end = (const uint8_t *)rec + rec->size;
-
-	return ev->raw >= (const uint8_t *)rec && ev->raw < end;
-}
-
-/* Whether a record is about all events that come: of a task, or of a loss since the dump's start.
- */
-static bool is_about_all(const struct session *s, const struct slot *slot)
-{
-	const struct perf_event_header *rec = slot->rec;
-
-	if (rec->type == PERF_RECORD_LOST || rec->type == PERF_RECORD_LOST_SAMPLES)
-		return slot->time >= s->source->dump_from;
-	return rec->type != PERF_RECORD_SAMPLE;
-}
-
-int session_copy(struct session *s, struct excerpt *x, const struct event *ev, const char *name,
-		 struct error *err)
-{
-	int ret = 0;
-
-	while (s->next_copied < s->next_slot && !ret) {
-		const struct slot *slot = &s->slots[s->next_copied++];
-		const struct perf_event_header *rec = slot->rec;
-		bool found = ev && rec->type == PERF_RECORD_SAMPLE && is_of(slot, ev);
-
-		if (found && name)
-			ret = excerpt_name(x, ev->pid, ev->tid, name, slot->time, err);
-		if (!ret && (found || is_about_all(s, slot)))
-			ret = excerpt_add(x, slot, err);
-		if (found)
-			break;
-	}
-	return ret;
 }
 
 void session_wake_on(struct session *s, int fd)

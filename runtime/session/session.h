@@ -83,6 +83,8 @@ struct session_stats {
 	double to;		 /* time of the last event, ns since the base */
 	double end_time;	 /* when the events were stopped; for a recording equal to `to` */
 	int32_t workload_status; /* as in wait(2); 0 while it runs, or without a workload */
+	/* A signal ended a live run that was so far behind that some events were not read. */
+	bool leaves_rest;
 };
 
 /* The samples of one event. */
@@ -94,9 +96,16 @@ struct session_account {
 	uint64_t enabled, running; /* ns: if it needs a counter of the hardware; otherwise 0 */
 	bool has_kernel;	   /* the kernel's figures are known */
 	uint32_t counters;	   /* of the kernel */
-	/* Once the session has stopped and the rest is counted, fired = lost + early + read + rest,
-	 * and at most one more for each counter. Before that, fired may be more. */
+	/* Each sample is at least so many that were counted: fired is never less than per_sample *
+	 * (lost + early + read + rest). 0: nobody says so. */
+	uint32_t per_sample;
+	/* Once the session has stopped and the rest is counted, fired is that, and at most
+	 * per_sample more for each counter. Before that, fired may be more. */
 	bool is_exact;
+	/* fired, lost and sum_read are those of all events together of another machine, or of all
+	 * that programs capture; see struct source_account. */
+	bool is_sum;
+	uint64_t sum_read;
 };
 
 /* The time base of events, on the source's clock and as wall time (wall_sec is NAN if a recording

@@ -368,6 +368,7 @@ static int open_source(struct session *s, const struct session_target *target, s
 		return n;
 	s->nr_tids = n;
 	s->per_thread = on_threads;
+	s->keeps_newest = target->overwrite;
 	if (n && target->follow && !on_threads) {
 		s->family = family_new(s->tids, n);
 		if (!s->family)

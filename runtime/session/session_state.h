@@ -54,6 +54,7 @@ struct session {
 	uint8_t *clears;    /* to be cleared at the stop; NULL: nothing */
 	uint32_t nr_clears;
 	bool stopped, ended, interrupted, per_thread, has_base;
+	bool keeps_newest;   /* the rings are overwritten */
 	bool cut;	     /* by a signal: what a pipe would still have sent is missing */
 	uint64_t base;	     /* source clock, ns */
 	uint64_t first_time; /* earlier samples are dropped: not all rings were enabled then, or

@@ -35,7 +35,7 @@ end
 --- Returns the name with its indentation: at depth 3 "  |   |-name".
 local function indented(depth, name) return depth == 1 and name or ('  | '):rep(depth - 2) .. '  |-' .. name end
 
-local function spec(width, than)
+local function spec(width, than, variance)
   local columns = {
     {
       name = 'call',
@@ -47,18 +47,19 @@ local function spec(width, than)
     { name = 'recursive', title = 'R', width = 1, text = function(row) return row.recursive and 'R' or '' end },
     { name = 'depth', metric = 'label', data_only = true },
   }
-  for _, column in ipairs(tables.latency_columns(than)) do
+  for _, column in ipairs(tables.latency_columns(than, nil, variance)) do
     columns[#columns + 1] = column
     if column.name == 'total_ns' then
-      columns[#columns + 1] = { name = 'self_ns', metric = 'counter', title = 'self(us)', width = 16, format = '%.3f',
-        scale = 1000 }
+      local own = tables.us_column('self', 16)
+      own.metric, columns[#columns + 1] = 'counter', own
     end
   end
-  return tables.new('calls', columns)
+  return tables.new('calls', columns, { is_ordered = true })
 end
 
 ---@class CallTreeSettings
 ---@field than? number threshold in ns; longer calls are counted
+---@field variance? boolean the tree has the mean, the standard deviation and the variance
 ---@field ended? fun(f: integer, key: any, ns: number, first: any, last: any) called at each return; f: number of the
 --- function; first and last: the arguments of enter() and leave()
 ---@field dropped? fun(key: any, time: number, first: any) called for each open call that is dropped; time: start of
@@ -68,10 +69,11 @@ end
 ---@param settings CallTreeSettings
 ---@return CallTree
 function calltree.new(settings)
-  spec(MIN_WIDTH, settings.than ~= nil) -- declared, for --query
+  spec(MIN_WIDTH, settings.than ~= nil, settings.variance) -- declared, for --query
   tables.record('call', ORDER)
   local self = setmetatable({
     than = settings.than,
+    variance = settings.variance,
     ended = settings.ended,
     dropped_call = settings.dropped,
     keys = intern.new(1, MAX_KEYS),
@@ -247,7 +249,7 @@ function CallTree:print(out, names, times)
     if not times then row.calls = node.calls end
     width = math.max(width, #indented(row.depth, row.call))
   end
-  if times then return out:table(spec(width, self.than ~= nil), rows) end
+  if times then return out:table(spec(width, self.than ~= nil, self.variance), rows) end
   if #rows > 0 then out:stamp() end
   for _, row in ipairs(rows) do
     out:record('call', row, ORDER,

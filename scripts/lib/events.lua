@@ -15,16 +15,16 @@ function events.list(groups)
   return list
 end
 
---- Returns those of a list that exist, in this order, and warns about missing ones, but not of a recording, which has
---- what it has.
+--- Returns those of a list that exist, in this order, and warns about missing ones.
 ---@param list any[] names of events, or what each of them belongs to
 ---@param name_of? fun(one: any): string
 ---@param name string of the profiler, for the warning
 ---@param out Output
 ---@param session Session
+---@param lack? string what the result lacks if a recording lacks some; default: they are left out
 ---@return any[] existing
 ---@return string? message if there are none
-function events.existing(list, name_of, name, out, session)
+function events.existing(list, name_of, name, out, session, lack)
   local existing, missing = {}, {}
   for _, one in ipairs(list) do
     local event = name_of and name_of(one) or one
@@ -37,6 +37,10 @@ function events.existing(list, name_of, name, out, session)
   end
   if #missing > 0 and not is_recorded then
     out:warn(('%s: this kernel has no %s'):format(name, table.concat(missing, ', ')))
+  elseif #missing > 0 then
+    local more = #missing > FEW and (' and %d more'):format(#missing - FEW) or ''
+    out:warn(('%s: the recording has no %s%s: %s'):format(name,
+      table.concat(missing, ', ', 1, math.min(#missing, FEW)), more, lack or 'they are left out'))
   end
   return existing
 end

@@ -113,19 +113,13 @@ function Heatmap:add(time, value)
   self.total = self.total + 1
 end
 
---- Formats a value with three digits and a suitable unit: 1500000 ns is '1.5 ms'.
+--- Formats a value with three digits and its unit: 1500000 ns is '1.50 ms'.
 local function value_text(value, unit)
-  if unit ~= 'ns' then
+  if not units.get(unit) then
     local s = ('%.3g'):format(value)
     return (s:find 'e' and ('%.0f'):format(value) or s) .. (unit == '' and '' or ' ' .. unit)
   end
-  for _, scale in ipairs { { 3600e9, 'h' }, { 60e9, 'min' }, { 1e9, 's' }, { 1e6, 'ms' }, { 1e3, 'µs' } } do
-    if value >= scale[1] then
-      local digits = value / scale[1]
-      return (digits < 1000 and ('%.3g'):format(digits) or ('%.0f'):format(digits)) .. ' ' .. scale[2]
-    end
-  end
-  return ('%.3g ns'):format(value)
+  return units.text(value, unit)
 end
 
 --- Returns the lower bound of a row.

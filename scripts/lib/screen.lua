@@ -27,6 +27,8 @@ local public -- creates the facade of a screen
 ---@return Screen
 function screen.new(out, spec, order, is_plain)
   local self = setmetatable({ _out = out, _spec = spec, _order = order, _rows = {}, _title = '' }, Screen)
+  local wanted = out.sort and tables.column(spec, out.sort)
+  self._column = wanted and wanted.name
   self._page = not is_plain and pages.new(out) or nil
   return public(self)
 end
@@ -67,7 +69,8 @@ function Screen:_draw()
     local lines = { ('\27[7m%s\27[m'):format(pages.fit(('%s - sorted by %s%s'):format(self._title, sorted,
       self._reverse and ', smallest first' or ''), columns)) }
     if #shown > 0 then
-      for line in tables.render(self._spec, shown):gmatch '[^\n]+' do lines[#lines + 1] = pages.fit(line, columns) end
+      local text = tables.render(self._spec, shown, false, columns - 1)
+      for line in text:gmatch '[^\n]+' do lines[#lines + 1] = pages.fit(line, columns) end
     end
     return lines
   end)

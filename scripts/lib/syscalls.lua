@@ -24,10 +24,7 @@ local NO_NUMBER = -1 -- the number in the sys_exit of rt_sigreturn
 local function is_only(stage, name) return #stage == 1 and stage[1].name == name end
 
 local function columns(by_thread, than, has_variance)
-  local function us(name, width, is_sum)
-    return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000,
-      metric = is_sum and 'counter' or 'gauge', of_histogram = is_sum }
-  end
+  local us = tables.us_column
   local spread = tables.variance_columns(has_variance)
   return {
     { name = 'thread', width = 6, align = 'left', show = by_thread },
@@ -105,20 +102,22 @@ local function before(a, b)
   return a.nr < b.nr
 end
 
---- Prints the table, and starts a new one.
+--- Prints the table.
 ---@param only_over? boolean print it only if a call took too long
-local function report(calls, out, only_over)
+local function print_calls(calls, out, only_over)
   local list, over, rows = {}, 0, calls.rows
   for id = 0, rows:count() - 1 do list[id + 1] = row_of(calls, id) end
   if rows:overflow() > 0 then list[#list + 1] = row_of(calls, MAX_ROWS) end
   table.sort(list, before)
-  for i, row in ipairs(list) do
-    over = over + row.than
-    calls.errors[i - 1] = 0
-  end
-  calls.errors[MAX_ROWS] = 0
+  for _, row in ipairs(list) do over = over + row.than end
   if not only_over or over > 0 then out:table(calls.spec, list) end
-  rows:clear()
+end
+
+--- Starts a new table.
+local function clear(calls)
+  for id = 0, calls.rows:count() - 1 do calls.errors[id] = 0 end
+  calls.errors[MAX_ROWS] = 0
+  calls.rows:clear()
   calls.hists:clear()
 end
 
@@ -158,9 +157,13 @@ function syscalls.run(settings)
     pair = (prints or map) and pair or nil,
     than = not map and than or nil,
     lower = not map and opt.lower or nil,
-    report = function() report(calls, out, opt.only_than ~= nil) end,
+    draw = function() print_calls(calls, out, opt.only_than ~= nil) end,
+    report = function()
+      print_calls(calls, out, opt.only_than ~= nil)
+      clear(calls)
+    end,
     stop = map and function() map:write(out) end or nil,
-  }, found, opt, out)
+  }, found, opt, out, session)
   if handlers then handlers.describe = function(ev) return describe(ev, session) end end
   return handlers
 end

@@ -55,8 +55,9 @@ end
 ---@field hists HistSet times by row
 ---@field row fun(pid: integer, state: integer): integer returns the row of a thread's state
 ---@field other fun(state: integer): integer returns the row of the state of threads that have no rows of their own
----@field print fun(names?: table<integer, string>) prints the times and clears them. names: of threads that the session
---- does not know, which may have ended before it heard of them
+---@field print fun(names?: table<integer, string>) prints the times. names: of threads that the session does not know,
+--- which may have ended before it heard of them
+---@field clear fun() starts a new table
 
 --- Creates the table.
 ---@param opt table of task-state
@@ -79,7 +80,7 @@ function states.table(opt, out, session)
     { name = 'thread', width = 6, align = 'right', show = perins },
     { name = 'comm', width = 16, align = 'left', show = perins },
     { name = 'state', title = 'St', width = 2, align = 'left' },
-  }))
+  }, opt.variance))
   local function name_of(pid, names)
     local name = session.task_name(pid)
     return name == UNKNOWN and names and names[pid] or name
@@ -105,6 +106,8 @@ function states.table(opt, out, session)
       add_rows(rows, 0)
     end
     out:table(spec, rows)
+  end
+  function self.clear()
     hists:clear()
     keys:clear()
   end

@@ -2,6 +2,7 @@
 --- Latency of block requests between consecutive stages.
 local block_devices = require 'lib.engines.block_devices'
 local block_requests = require 'lib.engines.block_requests'
+local tables = require 'lib.table'
 
 return {
   summary = 'Latency of block requests between stages',
@@ -32,6 +33,7 @@ threads.]],
   options = {
     device = { type = 'string', short = 'd', argument = 'DEVICE', help = 'trace only this disk or partition' },
     than = { type = 'duration', help = 'print stages longer than T with the event that ends them, and count them' },
+    variance = tables.variance_option,
     call_graph = { help = 'record the stacks of the events that --than prints' },
     user_callchain = {},
     kernel_callchain = {},

@@ -15,7 +15,7 @@ local MAX_ROWS = 4096
 local LONGEST = tables.new('bpf:kvm_exit-longest', {
   { name = 'pid', title = 'PID' },
   { name = 'comm', title = 'COMM', align = 'left' },
-  { name = 'max_ns', title = 'max(us)', width = 12, format = '%.3f', scale = 1000 },
+  tables.us_column('max', 12),
   { name = 'hlt_rundelay_ns', title = 'HLT rundelay(us)', width = 16, format = '%.3f', scale = 1000 },
 })
 
@@ -47,17 +47,16 @@ local function longest_exits(opt, out, session)
 end
 
 --- The exits of a run by process or thread and reason.
-local function new_totals(detail)
+local function new_totals(detail, variance)
   local columns = tables.latency_columns(false, {
     { name = 'pid', title = 'PID' },
     { name = 'tid', title = 'THREAD', show = detail },
     { name = 'comm', title = 'COMM', align = 'left', show = detail },
     { name = 'exit_reason', width = 20, align = 'left' },
-  })
+  }, variance)
   for _, name in ipairs { 'wait', 'rundelay' } do
-    columns[#columns + 1] = {
-      name = name .. '_ns', title = name .. '(us)', width = 12, format = '%.3f', scale = 1000, metric = 'counter',
-    }
+    local column = tables.us_column(name, 12)
+    column.metric, columns[#columns + 1] = 'counter', column
   end
   return {
     detail = detail, spec = tables.new('bpf:kvm_exit', columns), keys = intern.new(4, MAX_ROWS),
@@ -130,13 +129,14 @@ BPF programs do, and Linux 5.8.]],
     than = { type = 'duration', help = 'print exits longer than T; of HLT, those with a longer rundelay' },
     detail = { type = 'flag', help = 'print rows per thread' },
     perins = { type = 'flag', help = 'the same as --detail' },
+    variance = tables.variance_option,
     output2 = { type = 'string', argument = 'FILE',
       help = 'append the longest exit and the longest rundelay in HLT of each process to FILE' },
   },
 
   start = function(opt, out, session)
     local exits, detail = load(opt.threshold, session), opt.detail or opt.perins or false
-    local totals, longest = new_totals(detail), longest_exits(opt, out, session)
+    local totals, longest = new_totals(detail, opt.variance), longest_exits(opt, out, session)
     local keys, hists, waits, delays = totals.keys, totals.hists, totals.waits, totals.delays
     local than, ours = opt.than or math.huge, threads.new(session, opt)
 

@@ -113,6 +113,9 @@ and with -C, -t, --exclude-kernel and other options that hide writes.]],
       return ('breakpoint: %s ip %s'):format(place.title, ip_of(ev)), block
     end
     function handlers.lost() return seen and seen:forget() end
+    if opt.count then
+      function handlers.draw() count:print(out) end
+    end
     function handlers.interval()
       count:print(out)
       count:clear()

@@ -9,10 +9,9 @@ return {
 The code runs with the event as `ev` and these functions:
 
 ]] .. oneliner.help() .. '\n' .. [[
-There can be up to four keys; the key `stack` is the event's stack. As in perf
-report, stacks of the same functions are one key, wherever in the functions they
-were; the addresses printed are those of the most frequent one. Aggregations are
-printed at each interval and at the end, largest first; --sort and --top choose.
+There can be up to four keys; the key `stack` is the event's stack, and stacks of
+the same functions are one key. Aggregations are printed at each interval and at
+the end, largest first; --sort and --top choose.
 
 Names that the code assigns keep their values between events; they are nil at
 first. --begin and --end run before the first event and at the end of the run.
@@ -29,7 +28,7 @@ args->ret, str() and @x[comm] = count(); a message says what to write for others
     begin = { type = 'string', argument = 'LUA', help = 'code to run before the first event' },
     ['end'] = { type = 'string', argument = 'LUA', help = 'code to run at the end, before the tables' },
     top = { type = 'integer', min = 1, argument = 'N', help = 'print only the first N entries of each table' },
-    sort = { type = 'string', argument = 'COLUMN', help = "sort tables by a column, or by 'key'; default: by value" },
+    sort = {}, -- also by 'key' and 'value'
   },
   positional = {
     { name = 'lua', type = 'string', required = false, help = 'Lua code to run for each event' },

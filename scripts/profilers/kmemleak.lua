@@ -141,6 +141,7 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
       end
     end
 
+    function handlers.draw(now) found:print(now) end
     function handlers.interval(now) found:report(now) end
     function handlers.status() found:print_status() end
     function handlers.stop(now)

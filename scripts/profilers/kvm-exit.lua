@@ -16,7 +16,7 @@ local function new_totals(opt, session)
   local columns = tables.latency_columns(opt.than ~= nil, {
     { name = 'instance', title = ('[%s]'):format(session.instance_title), align = 'left', show = opt.perins },
     { name = 'exit_reason', width = 20, align = 'left' },
-  })
+  }, opt.variance)
   columns[#columns + 1] = { name = 'gsys_percent', title = '%gsys', width = 6, format = '%.2f' }
   return {
     keys = intern.new(3, MAX_ROWS), hists = hist.set(MAX_ROWS + 1, opt.than), of_kernel = array.new(MAX_ROWS + 1),
@@ -30,19 +30,24 @@ local function before(a, b)
   return a.id < b.id
 end
 
---- Prints the totals, and starts new ones.
-local function report(totals, out)
+local function print_totals(totals, out)
   local rows, keys, of_kernel = {}, totals.keys, totals.of_kernel
   for id = 0, keys:count() - 1 do
     local row = tables.latency_row({ instance = keys:part(id, 1), id = id }, totals.hists:get(id))
     row.exit_reason = kvm.exit_reason(keys:part(id, 2), keys:part(id, 3))
-    row.gsys_percent, of_kernel[id] = 100 * of_kernel[id] / tonumber(row.total_ns), 0
+    row.gsys_percent = 100 * of_kernel[id] / tonumber(row.total_ns)
     rows[id + 1] = row
   end
   table.sort(rows, before)
   if #rows > 0 then out:table(totals.spec, rows) end
+end
+
+--- Prints the totals, and starts new ones.
+local function report(totals, out)
+  print_totals(totals, out)
+  for id = 0, totals.keys:count() - 1 do totals.of_kernel[id] = 0 end
   totals.hists:clear()
-  keys:clear()
+  totals.keys:clear()
   if totals.dropped > 0 then
     out:warn(('kvm-exit: dropped %d exits: events were lost in between'):format(totals.dropped))
   end
@@ -107,6 +112,7 @@ VM, give its process with -p.]],
   options = {
     than = { type = 'duration', help = 'print exit and entry of exits longer than T, except HLT, and count them' },
     perins = { type = 'flag', help = 'print rows per CPU, or per thread with -p or -t' },
+    variance = tables.variance_option,
     filter = { own = true, help = 'only exits whose kvm:kvm_exit matches this filter' },
     heatmap = heatmap.option,
     exit_event = { type = 'event', default = 'kvm:kvm_exit', help = 'event when a vCPU leaves the guest' },
@@ -126,6 +132,7 @@ VM, give its process with -p.]],
     return {
       [opt.exit_event] = leave,
       [opt.entry_event] = enter,
+      draw = function() print_totals(totals, out) end,
       interval = function() report(totals, out) end,
       stop = function()
         report(totals, out)

@@ -145,7 +145,7 @@ generation; they count in the generation of the page event before them.]],
     local page_spec = tables.new('kvmmmu-pages', {
       { name = 'gen', metric = 'label', title = 'GEN' },
       { name = 'level', metric = 'label', title = 'LEVEL' },
-      { name = 'start', metric = 'label', title = 'START', format = '0x%x' },
+      { name = 'start', metric = 'label', title = 'START', unit = 'address' },
       { name = 'size', title = 'SIZE', align = 'right' },
       { name = 'role', metric = 'label', title = 'ROLE', format = '0x%x' },
     })

@@ -47,7 +47,7 @@ requested: ksymbol and bpf_event always, the others with --all-cgroups and
       handlers['misc:' .. kind] = show
     end
     if opt.records then return handlers end
-    local kinds, message = events.existing(KINDS, nil, 'misc', out, session)
+    local kinds, message = events.existing(KINDS, nil, 'misc', out, session, 'none of them are shown')
     if message then error('misc: ' .. message, 0) end
     for _, kind in ipairs(kinds) do handlers[kind] = show end
     return handlers

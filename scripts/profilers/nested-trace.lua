@@ -4,7 +4,7 @@ local detail = require 'lib.detail'
 local nested = require 'lib.engines.nested'
 local relation = require 'lib.relation'
 
-local options = relation.pick('than', 'perins', 'detail', 'heatmap')
+local options = relation.pick('than', 'perins', 'variance', 'detail', 'heatmap')
 options.impl = {
   type = 'enum',
   values = { 'call', 'call-delay', 'delay' },
@@ -39,6 +39,7 @@ time of a function without the functions it calls.]],
     local found, message = nested.events(opt)
     if not found then return nil, message end
     if opt.perins and opt.impl ~= 'delay' then return nil, '--perins is for --impl delay' end
+    if opt.variance and opt.impl == 'call' then return nil, '--variance is not for --impl call' end
     local details
     details, message = detail.of_options('nested-trace', opt, found.others, opt.than ~= nil, out)
     if message then return nil, message end

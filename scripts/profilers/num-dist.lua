@@ -5,6 +5,7 @@ local heatmap = require 'lib.heatmap'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
+local units = require 'lib.units'
 
 local MAX_INSTANCES = 4096 -- CPUs or threads with a row of their own; all others share one
 
@@ -16,15 +17,27 @@ local function quantile(positive, negative, q)
   return -negative:quantile((n_negative - rank + 1) / n_negative)
 end
 
+--- Returns the variance of the values of both.
+local function variance(p, n)
+  if not (p and n) then return (p or n).variance end
+  local count, apart = p.count + n.count, p.avg + n.avg -- of the means: one is negative
+  return (p.count * p.variance + n.count * n.variance) / count + p.count * n.count / count ^ 2 * apart ^ 2
+end
+
 local function fill(row, positive, negative)
   local p, n = positive and positive:stats(), negative and negative:stats()
   row.calls = (p and p.count or 0) + (n and n.count or 0)
   row.total = (p and p.sum or 0) - (n and n.sum or 0)
   row.min, row.max = n and -n.max or p.min, p and p.max or -n.min
   row.avg = math.floor(tonumber(row.total) / row.calls)
+  for _, stats in pairs { p or n, n or p } do if stats.avg ~= stats.avg then row.avg = stats.avg end end
+  row.variance = variance(p, n)
+  row.stddev = math.sqrt(row.variance)
   row.p99 = quantile(positive, negative, 0.99)
   return row
 end
+
+local function unit_of(row) return row.unit end
 
 --- The distributions of a run, by event, with --perins also by CPU or thread.
 local function new_distributions(list, opt, session)
@@ -36,11 +49,13 @@ local function new_distributions(list, opt, session)
       { name = 'instance', title = ('[%s]'):format(session.instance_title), align = 'left', show = opt.perins },
       { name = 'event', align = 'left' },
       { name = 'calls', metric = 'counter', width = 8 },
-      { name = 'total', metric = 'counter', width = 16 },
-      { name = 'min', width = 12 },
-      { name = 'avg', width = 12 },
-      { name = 'p99', width = 12 },
-      { name = 'max', width = 12 },
+      { name = 'total', metric = 'counter', width = 16, unit_of = unit_of },
+      { name = 'min', width = 12, unit_of = unit_of },
+      { name = 'avg', width = 12, unit_of = unit_of },
+      { name = 'p99', width = 12, unit_of = unit_of },
+      { name = 'max', width = 12, unit_of = unit_of },
+      { name = 'stddev', width = 12, unit_of = unit_of, data_only = not opt.variance },
+      { name = 'variance', width = 16, format = '%.3f', data_only = not opt.variance },
     }),
   }
 end
@@ -61,7 +76,8 @@ local function rows_of(self)
       p, n = p and p:stats().count > 0 and p, n and n:stats().count > 0 and n
       if p or n then
         local name = is_rest and '(other)' or keys:part(id, 1)
-        rows[#rows + 1] = fill({ instance = name, event = event.alias, order = i }, p, n)
+        local row = { instance = name, event = event.alias, order = i, unit = units.of_field(event.attrs.num) }
+        rows[#rows + 1] = fill(row, p, n)
       end
     end
   end
@@ -89,11 +105,11 @@ num= of each event is a C expression over its fields. The table has a row for
 each event.
 
   $ profscript num-dist -e kmem:kmalloc//num=bytes_alloc/,sched:sched_stat_runtime//num=runtime/ --duration 1
-  2026-11-22 11:29:40.606862
+  2026-11-28 18:12:56.010827
   event                 calls            total          min          avg          p99          max
   ------------------ -------- ---------------- ------------ ------------ ------------ ------------
-  kmalloc                7829          7579400            8          968         4128        16384
-  sched_stat_runtime     6552       1877921452         2133       286618      3981312      4013870]],
+  kmalloc                9776        11.7  MiB         8 B      1.22 KiB    16.1  KiB    32    KiB
+  sched_stat_runtime     5482         2.00 s         529 ns   365    us      3.65 ms      4.01 ms]],
   examples = {
     { 'profscript num-dist -e kmem:kmalloc//num=bytes_alloc/,kmem:kmalloc//num=bytes_alloc-bytes_req/alias=waste/',
       'sizes of allocations, and bytes wasted by rounding up' },
@@ -106,6 +122,7 @@ each event.
     than = { type = 'number', help = 'print events whose number is greater than N; 3ms is 3000000' },
     heatmap = heatmap.option,
     perins = { type = 'flag', help = 'print a row per CPU or thread' },
+    variance = { type = 'flag', help = 'also print the standard deviation and the variance' },
   },
 
   start = function(opt, out, session)
@@ -123,7 +140,7 @@ each event.
     local handlers = {}
     for i, event in ipairs(list) do
       local map = heatmap.new { file = opt.heatmap, name = #list > 1 and event.alias or nil, title = event.attrs.num,
-        unit = '' }
+        unit = units.of_field(event.attrs.num) or '' }
       maps[i] = map
       local function each(ev, n)
         map:add(ev._time, n)
@@ -136,6 +153,7 @@ each event.
       })
     end
 
+    function handlers.draw() out:table(found.spec, rows_of(found)) end
     function handlers.interval() report(found, out) end
     function handlers.stop()
       report(found, out)

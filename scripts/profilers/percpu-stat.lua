@@ -56,7 +56,8 @@ lacks are reported once and have no column.
     for _, column in ipairs(PANEL) do
       if not column.only or opt[column.only] then wanted[#wanted + 1] = column end
     end
-    local panel, message = events.existing(wanted, function(column) return column[1] end, 'percpu-stat', out, session)
+    local panel, message = events.existing(wanted, function(column) return column[1] end, 'percpu-stat', out, session,
+      'their columns are left out')
     if message then return nil, message end
     local names, columns = {}, {}
     for i, column in ipairs(panel) do names[i] = column[1] end

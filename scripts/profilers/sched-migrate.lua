@@ -68,8 +68,7 @@ children.
       { name = 'same_l2', metric = 'counter', title = 'same L2', width = 10, show = has_l2 },
       { name = 'l2_percent', title = 'hit%', width = 6, format = '%.1f', show = has_l2 },
     })
-    local function report()
-      if flame and opt.interval then flame:interval() end
+    local function print_counts()
       out:table(spec, {
         {
           total = total, same_llc = same_llc, same_l2 = same_l2,
@@ -77,10 +76,15 @@ children.
           l2_percent = total > 0 and 100 * same_l2 / total or 0,
         },
       })
+    end
+    local function report()
+      if flame and opt.interval then flame:interval() end
+      print_counts()
       total, same_llc, same_l2 = 0, 0, 0
     end
     return ours.follow {
       [task_filter.select('sched:sched_migrate_task', opt.filter, ours.filter 'pid')] = migrate,
+      draw = print_counts,
       interval = report,
       stop = function()
         report()

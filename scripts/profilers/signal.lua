@@ -59,7 +59,7 @@ as 'sig == 9'.
       { name = 'result', align = 'left' },
       { name = 'count', metric = 'counter', align = 'right' },
     })
-    local function print_and_clear()
+    local function print_counts()
       local rows = {}
       counts:each(function(count, signal, sender, receiver, result)
         rows[#rows + 1] = signal == '(other)' and { signal = signal, count = count } or {
@@ -70,6 +70,9 @@ as 'sig == 9'.
         }
       end)
       out:table(spec, rows)
+    end
+    local function print_and_clear()
+      print_counts()
       counts:clear()
     end
     return {
@@ -80,6 +83,7 @@ as 'sig == 9'.
           counts:add(1, ev.sig, ev._tid, ev.pid, ev.result)
         end
       end,
+      draw = print_counts,
       interval = print_and_clear,
       stop = print_and_clear,
     }

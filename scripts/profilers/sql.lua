@@ -14,12 +14,12 @@ alias= says: sched:sched_switch is sched_switch. Its columns:
 
 Integers are INTEGER (64-bit numbers of 2^63 and more are negative), strings
 TEXT, arrays BLOB. With -i, the queries see the events of the interval, else
-those of the whole run. Nothing is copied into rows: SQLite reads the events
-as they were recorded.
+those of the whole run.
 
   event_metadata  a row for each table: table_name, event_system, event_name,
                   event_id, filter_expression, sample_count,
                   first_sample_time, last_sample_time, function_list...
+  column_units    units of columns: table_name, column_name, unit
   events_lost     events that are missing: _cpu, _tid, from_time, to_time, count
 
   symbolic([field,] n)     name of a number or of bits, from the event's

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The time that tasks spend in each state: lib.engines.task_state follows them from event to event.
 local flamegraph = require 'lib.flamegraph'
+local tables = require 'lib.table'
 local task_filter = require 'lib.task_filter'
 local task_state = require 'lib.engines.task_state'
 local task_states = require 'lib.task_states'
@@ -12,21 +13,16 @@ return {
   description = [[
 The states of a task are:
 
-  R   running on a CPU
-  RD  runnable, waiting for a CPU
-  S   interruptible sleep
-  D   uninterruptible sleep
-  T   stopped
-  t   traced
-  I   idle kernel thread
-  P   parked
+  R   running on a CPU          RD  runnable, waiting for a CPU
+  S   interruptible sleep       D   uninterruptible sleep
+  T   stopped                   t   traced
+  I   idle kernel thread        P   parked
 
 A state is counted when it ends. States of threads selected with -p, -t or a
 workload are also counted at the end of the run. New threads and children of -p
 and of a workload are followed. -S and -D measure only these sleeps and need
-fewer events. If possible, a BPF program adds up the times, and sends what --than
-prints; with -C, --cgroups, --filter, -g, --flame-graph or -N, each switch and
-wakeup is read as an event.
+fewer events. If possible, a BPF program adds up the times; with -C, --cgroups,
+--filter, -g, --flame-graph or -N, each switch and wakeup is read as an event.
 
   $ profscript task-state -q -m 1024 -- find /usr -name x.y
   2026-11-22 11:29:08.800323
@@ -58,8 +54,9 @@ wakeup is read as an event.
     uninterruptible = { type = 'flag', short = 'D', help = 'measure only sleep in D' },
     than = { type = 'duration', help = 'print the events around states longer than T, except R, and count them' },
     perins = { type = 'flag', help = 'print rows per thread' },
+    variance = tables.variance_option,
     mmap_pages = { default = 512 },
-    ptrace = { type = 'flag', help = 'go on until all that a workload starts has exited, daemons too' },
+    ptrace = { type = 'flag', help = 'go on until all that a workload starts has exited' },
   },
 
   start = function(opt, out, session)
@@ -82,7 +79,11 @@ wakeup is read as an event.
         tracked.set_first(tid, state)
       end)
     end
-    function handlers.interval() times.print(tracked.names()) end
+    function handlers.draw() times.print(tracked.names()) end
+    function handlers.interval()
+      times.print(tracked.names())
+      times.clear()
+    end
     function handlers.stop(time)
       tracked.count_current(time)
       times.print(tracked.names())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """picture.py SUBJECT PROFSCRIPT ARG...: runs a profiler in a pseudo-terminal and looks at the pictures that it draws:
-SUBJECT is 'histogram', 'plain' (the same without colors), 'periods' (of stat) or 'none' (it prints text)."""
+SUBJECT is 'histogram', 'plain' (the same without colors), 'periods' (of stat), 'none' (it prints text), or a pattern in a table that is drawn."""
 import os
 import pty
 import re
@@ -30,10 +30,10 @@ def main(subject, profscript, *args):
     if subject == "none":
         text = read_until(fd, "", r"\|@+ *\|.*\|@+ *\|")
         assert not re.search(ENTER, text), "a picture where lines are printed, too"
-    elif subject == "total":
-        text = read_until(fd, "", ENTER + r".*prev_comm +count")
     elif subject == "periods":
         text = read_until(fd, "", ENTER + r".*\[000\] \S+ +\d+ +" + COLOR)
+    elif subject not in BUCKET:
+        text = read_until(fd, "", ENTER + ".*" + subject)
     else:
         text = read_until(fd, "", ENTER + ".*" + BUCKET[subject])
         assert bool(re.search(COLOR, text)) == (subject == "histogram"), "colors: %r" % text[-1000:]
@@ -41,7 +41,7 @@ def main(subject, profscript, *args):
         text = read_until(fd, "", r"\x1b\[H.*\x1b\[J")  # the next one takes its place
         assert not re.search(ENTER, text), "another screen"
         resize(fd, 6, 60)
-        text = read_until(fd, "", r"\x1b\[H(?:(?!\x1b\[J).)*\x1b\[J") if subject in ("periods", "total") else read_until(
+        text = read_until(fd, "", r"\x1b\[H(?:(?!\x1b\[J).)*\x1b\[J") if subject not in BUCKET else read_until(
             fd, "", r"\.\.\. \d+ more lines\x1b\[K")
         os.write(fd, b"q")
         read_until(fd, "", LEAVE)

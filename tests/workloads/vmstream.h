@@ -147,6 +147,10 @@ static inline void stream_event(struct stream *s, uint32_t n, uint64_t tsc, uint
 	};
 
 	_Static_assert(sizeof(sample) % 8 == 0, "records are aligned");
+	/* Since stream_open() the machine may have waited for long. A sender reads its clocks each
+	 * second: by one reading alone the receiver does not know their rate. */
+	if (!n)
+		stream_pair(s, tsc, clock);
 	bytes_add(&s->out, &sample, sizeof(sample));
 	s->group.last_time = clock;
 	if (++s->group.events < STREAM_GROUP)

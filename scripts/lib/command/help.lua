@@ -103,8 +103,28 @@ function help.usage(name, spec)
   return table.concat(usage, ' ')
 end
 
---- Common options that the short help names.
+local MOST = 3 -- examples in the short help
+
+--- Options that the short help only names.
 local SHORT = { event = true, pids = true, interval = true, exit_n = true, duration = true, input = true, json = true }
+
+--- Returns whether the short help explains an option: those of the profiler itself, without the looks of a flame graph.
+local function is_own(option, own)
+  if option.group == 'script' then return true end
+  if option.group == 'flame' then return option.name == 'flame_graph' end
+  local given = own[option.name]
+  return given ~= nil and (given.help ~= nil or given.default ~= nil)
+end
+
+--- Returns a description without the output that it shows.
+local function without_output(description)
+  local paragraphs = {}
+  for paragraph in (description:gsub('%s+$', '') .. '\n\n'):gmatch '(.-)\n\n' do
+    if paragraph:find '^  %$ ' then break end
+    paragraphs[#paragraphs + 1] = paragraph
+  end
+  return table.concat(paragraphs, '\n\n')
+end
 
 --- Returns the help of one profiler.
 ---@param name string
@@ -116,7 +136,8 @@ function help.profiler(name, profiler, spec, all)
   local parts = { 'usage: ', help.usage(name, spec), '\n\n', wrap(profiler.summary, 0), '\n' }
   if profiler.examples then
     parts[#parts + 1] = '\nexamples:\n'
-    for _, example in ipairs(profiler.examples) do
+    for i, example in ipairs(profiler.examples) do
+      if i > MOST and not all then break end
       parts[#parts + 1] = ('  %s\n      %s\n'):format(example[1], wrap(example[2], 6))
     end
   end
@@ -128,14 +149,18 @@ function help.profiler(name, profiler, spec, all)
   end
   local own, common = profiler.options or {}, {}
   parts[#parts + 1] = option_groups(spec, name, function(option)
-    local is_shown = all or own[option.name] ~= nil or option.group == 'script'
+    local is_shown = all or is_own(option, own)
     if not is_shown and SHORT[option.name] then common[#common + 1] = help.option(option):gsub('.*(%-%-)', '%1') end
     return is_shown
   end)
-  if profiler.description then parts[#parts + 1] = '\n' .. profiler.description:gsub('%s+$', '') .. '\n' end
+  local description = (profiler.description or ''):gsub('%s+$', '')
+  local shown = all and description or without_output(description)
+  if shown ~= '' then parts[#parts + 1] = '\n' .. shown .. '\n' end
   if not all then
     local list = #common > 0 and table.concat(common, ', ') .. ' and other' or 'The'
-    parts[#parts + 1] = '\n' .. wrap(("%s common options: 'profscript %s --help=all'."):format(list, name), 0) .. '\n'
+    local output = shown ~= description and ', with what it prints' or ''
+    parts[#parts + 1] = '\n' .. wrap(("%s common options: 'profscript %s --help=all'%s."):format(list, name, output),
+      0) .. '\n'
   end
   return table.concat(parts)
 end
@@ -144,7 +169,7 @@ local QUESTIONS = {
   { 'what happens, and how often',
     'trace exec repl sql top num-dist stat percpu-stat hrcount hrtimer signal event-lost misc' },
   { 'how long from one event to another', 'multi-trace syscalls rundelay nested-trace blktrace kvm-exit bpf:kvm_exit' },
-  { 'who uses the CPUs', 'profile oncpu task-state sched-migrate cpu-util irq-off watchdog' },
+  { 'who uses the CPUs', 'profile oncpu offcpu task-state sched-migrate cpu-util irq-off watchdog' },
   { 'memory', 'page-faults kmemleak kmemprof breakpoint kvmmmu' },
   { 'hardware', 'hwstat llcstat tlbstat ldlat-loads ldlat-stores split-lock' },
 }

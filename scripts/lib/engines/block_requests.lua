@@ -46,12 +46,12 @@ local function zeros(device)
 end
 
 --- Returns a function that prints the rows; without any, those of `only` or all devices, with zeros.
-local function printer(out, than, only)
-  local spec = tables.new('blktrace', tables.latency_columns(than ~= nil, {
+local function printer(out, opt, only)
+  local spec = tables.new('blktrace', tables.latency_columns(opt.than ~= nil, {
     { name = 'device', align = 'left' },
     { name = 'start', width = 17, align = 'right' },
     { name = 'stop', title = 'end', width = 17, align = 'left', sep = ' => ' },
-  }))
+  }, opt.variance))
   return function(rows)
     if #rows == 0 and out.format == 'text' then rows = zeros(only or 'all') end
     table.sort(rows, function(a, b)
@@ -139,8 +139,9 @@ local function of_all(settings)
   local matcher, events, stage_of = new_matcher(settings, keys, hists)
   local n_events = #events
   local missed, completed, dropped = unreported.new(), false, 0
-  local function report()
-    local rows = {}
+  --- Prints the times so far. Returns the number of completions that are missing among them.
+  local function print_times()
+    local rows, incomplete = {}, 0
     for device, of in pairs(by_disk(settings.devices, keys, hists, n_events * n_events)) do
       for kind, stages in pairs(of) do
         local from, to = stage_of[math.floor(kind / n_events) + 1], stage_of[kind % n_events + 1]
@@ -149,18 +150,22 @@ local function of_all(settings)
         if to > 1 and n > 0 then
           rows[#rows + 1] = row_of(device, from, to, stages)
         elseif from == ISSUED then -- the sector is used again, so the earlier request has completed
-          missed.completions = missed.completions + n
+          incomplete = incomplete + n
         end
       end
     end
     settings.print(rows)
+    return incomplete
+  end
+  local function report()
+    missed.completions = missed.completions + print_times()
     hists:clear()
     keys:clear()
     local n = matcher:stats().dropped
     warn_dropped(out, n - dropped)
     dropped = n
   end
-  return { matcher, interval = report, stop = function()
+  return { matcher, draw = print_times, interval = report, stop = function()
     matcher:finish()
     report()
     missed.completions = missed.completions + matcher:overdue(events[n_events - 1], completed and IN_FLIGHT or -1)
@@ -223,12 +228,15 @@ local function of_tracked(settings)
   for stage, name in ipairs(STAGES) do
     handlers[('block:%s/%s/'):format(name, settings.filter)] = stage_handler(tracker, settings, stage, ours)
   end
-  local function report()
+  function handlers.draw()
     local rows = {}
     for id = 0, keys:count() - 1 do
       rows[id + 1] = row_of(settings.devices:name(keys:part(id, 1)), keys:part(id, 2), keys:part(id, 3), hists:get(id))
     end
     settings.print(rows)
+  end
+  local function report()
+    handlers.draw()
     hists:clear()
     keys:clear()
     warn_dropped(out, tracker.dropped)
@@ -251,13 +259,13 @@ end
 
 --- Returns the handlers of the profiler.
 ---@param selection BlockSelection
----@param opt table than, and the common options
+---@param opt table than, variance, and the common options
 ---@param out Output
 ---@param session Session
 ---@return table handlers
 function block_requests.run(selection, opt, out, session)
   local settings = { devices = selection.devices, filter = selection.filter, than = opt.than, opt = opt, out = out,
-    session = session, print = printer(out, opt.than, selection.only) }
+    session = session, print = printer(out, opt, selection.only) }
   if opt.than then settings.slow = slow_printer(out) end
   return (opt.than or session.named_threads) and of_tracked(settings) or of_all(settings)
 end

@@ -8,6 +8,7 @@ local runs = require 'bindings.run.run'
 local scripts = require 'bindings.options.scripts'
 local sessions = require 'bindings.run.session'
 local sys = require 'bindings.base.sys'
+local units = require 'bindings.base.units'
 local user_strings = require 'bindings.select.user_strings'
 local views = require 'bindings.view.views'
 
@@ -28,10 +29,9 @@ local event_fields = {}
 ---@field count integer of an array
 ---@field unit? string 'ns', or where its numbers have names
 
---- Units of fields by a part of their name.
-local UNITS = {
-  { '^runtime$', 'ns' }, { '^vruntime$', 'ns' }, { '^delay$', 'ns' }, { 'latency', 'ns' }, { '_ns$', 'ns' },
-  { '^bytes', 'bytes' }, { '^nr_sector', 'sectors of 512 bytes' }, { '^sector$', 'number of a sector of 512 bytes' },
+--- What numbers of fields are that have no unit, by a part of their name.
+local MEANINGS = {
+  { '^nr_sector', 'sectors of 512 bytes' }, { '^sector$', 'number of a sector of 512 bytes' },
   { '^prev_state$', 'bits of a state' },
   { '^oldstate$', 'TCP state, see lib.names' },
   { '^newstate$', 'TCP state, see lib.names' },
@@ -39,11 +39,13 @@ local UNITS = {
   { '^sig$', 'signal, see lib.names' }, { '^[sd]addr', 'IP address, see lib.names' },
 }
 
---- Returns the unit of a field.
+--- Returns the unit of a field, or what its numbers are.
 ---@param name string
 ---@return string? unit
 function event_fields.unit(name)
-  for _, one in ipairs(UNITS) do
+  local unit = units.of_field(name)
+  if unit then return unit end
+  for _, one in ipairs(MEANINGS) do
     if name:find(one[1]) then return one[2] end
   end
 end

@@ -56,9 +56,10 @@ function ldlat.start(settings, opt, out, session)
     { name = 'source', title = settings.title, width = 60, align = 'left' },
     { name = 'samples', metric = 'counter', width = 8 },
   }
-  for _, name in ipairs { 'total', 'min', 'avg', 'max' } do
-    columns[#columns + 1] = { name = name, title = name .. '(cycles)', format = name == 'avg' and '%.1f' or nil,
-      metric = name == 'total' and 'counter' or nil }
+  for _, name in ipairs { 'total', 'min', 'avg', 'max', 'stddev', 'variance' } do
+    local is_spread = name == 'stddev' or name == 'variance'
+    columns[#columns + 1] = { name = name, title = name .. '(cycles)', metric = name == 'total' and 'counter' or nil,
+      format = (name == 'avg' or is_spread) and '%.1f' or nil, data_only = is_spread }
   end
   local spec = tables.new(settings.name, columns)
 
@@ -68,7 +69,8 @@ function ldlat.start(settings, opt, out, session)
       local s = hists:get(id):stats()
       rows[id + 1] = {
         instance = keys:part(id, 1), source = datasrc.text(keys:part(id, 2)), samples = s.count,
-        total = s.sum, min = s.min, avg = tonumber(s.sum) / tonumber(s.count), max = s.max,
+        total = s.sum, min = s.min, avg = s.avg, max = s.max,
+        stddev = s.stddev, variance = s.variance,
       }
     end
     table.sort(rows, function(a, b)

@@ -143,15 +143,24 @@ end
 
 --- Prints the objects that are live now.
 ---@param now number
-function Leaks:report(now)
-  if self.allocated == 0 then return end
-  local offered, out = self._offered, self._out
-  out:offer(self._totals, { { alloc = self.allocated - offered.alloc, free = self.freed - offered.free } })
-  offered.alloc, offered.free = self.allocated, self.freed
+---@return table[] list the printed objects by stack
+---@return { objects: integer, bytes: integer } uncertain what may have been freed
+function Leaks:print(now)
+  local out = self._out
   local list, sum, uncertain = by_stack(self, now)
   if out.format == 'text' then print_text(self, list, sum) end
   if out:takes_rows() then print_rows(self, list) end
-  warn(self, list, uncertain)
+  return list, uncertain
+end
+
+--- Prints the objects that are live now, and what the report lacks.
+---@param now number
+function Leaks:report(now)
+  if self.allocated == 0 then return end
+  local offered = self._offered
+  self._out:offer(self._totals, { { alloc = self.allocated - offered.alloc, free = self.freed - offered.free } })
+  offered.alloc, offered.free = self.allocated, self.freed
+  warn(self, self:print(now))
 end
 
 --- Prints how many objects there are.

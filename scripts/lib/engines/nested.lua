@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Nested call analysis (nested-trace): a call tree or a table of functions, with details of long calls.
+local addresses = require 'bindings.print.addresses'
 local calltree = require 'lib.calltree'
 local detail = require 'lib.detail'
 local heat = require 'lib.pair_heatmap'
@@ -62,11 +63,12 @@ end
 --- Returns the table of --impl delay.
 local function new_table(settings, kinds, value)
   local opt, session, key = settings.opt, settings.session, settings.events.key
-  local is_thread = not key and session.per_thread
+  local is_thread = not key and session.instance_field == '_tid'
   local title = key or is_thread and 'THREAD' or 'CPU'
   return latency.new {
     kinds = kinds,
     than = opt.than,
+    variance = opt.variance,
     by_key = opt.perins and {
       title = title,
       width = title == 'CPU' and 3 or math.max(6, #title),
@@ -184,13 +186,16 @@ end
 --- Returns the handlers that report.
 local function reporters(settings, all)
   local opt, out, tree, reported = settings.opt, settings.out, all.tree, { calls = 0, events = 0 }
-  local function report()
+  local function print_times()
     if all.table_ then
       all.table_:print(out)
-      all.table_:clear()
     else
       tree:print(out, all.names, opt.impl == 'call-delay')
     end
+  end
+  local function report()
+    print_times()
+    if all.table_ then all.table_:clear() end
     tree:clear()
     report_losses(settings, tree, all.consumer, reported)
   end
@@ -202,7 +207,7 @@ local function reporters(settings, all)
       out:warn(('%s: %d calls still open; %d returns without a call'):format(settings.name, tree.open, tree.unstarted))
     end
   end
-  return report, stop
+  return { draw = print_times, interval = report, stop = stop }
 end
 
 --- Returns the handlers of the profiler.
@@ -215,27 +220,30 @@ function nested.run(settings, detail_settings)
   local kinds, names, kept = listed(found.functions, found.others)
   local pass = opt.than and session.gate() or nil
   local details = detail_settings and not pass and detail.new(detail_settings,
-    { out = out, session = session, verbose = opt.verbose > 0, keyed_by_thread = not keyed and session.per_thread })
+    { name = settings.name, out = out, session = session, verbose = opt.verbose > 0,
+      keyed_by_thread = not keyed and session.per_thread })
   if details then
     consumer = kept_events.new { events = kept, details = details, key = opt.key,
       oldest = function() return tree:oldest() end }
   end
   local has_names = select(2, key_of(found.functions[1][1], opt, session))
-  local function name_of(id) return tree.keys:part(id, 1) end
-  local table_ = opt.impl == 'delay' and new_table(settings, kinds, has_names and name_of or nil) or nil
+  local function name_of(id) return tree.keys:part(tonumber(id), 1) end
+  local key_printer = session.key_printer(found.functions[1][1], found.key)
+  local print_key = has_names and name_of or key_printer
+  local table_ = opt.impl == 'delay' and new_table(settings, kinds, print_key) or nil
   local map = opt.heatmap and heat.new(opt.heatmap, kinds, session) or nil
   local sinks = { keeping = keeper(settings, consumer, details or nil, pass), pass = pass, than = opt.than,
     table_ = table_, map = map }
   sinks.slice = session.slices { by = keyed and 'key' or session.per_thread and 'tid' or 'cpu', names = names,
-    nested = true, key_text = function(key) return tostring(has_names and name_of(key) or key) end }
+    nested = true, key_text = print_key or nil, has_addresses = print_key == addresses.text }
   local ended, dropped, set_loss = consumers(sinks, function(key) return has_names and tree.keys.id(key) or key end,
     details)
-  tree = calltree.new { than = opt.than, ended = ended, dropped = dropped }
+  tree = calltree.new { than = opt.than, variance = opt.variance, ended = ended, dropped = dropped }
 
-  local report, stop = reporters(settings, { tree = tree, names = names, consumer = consumer, table_ = table_,
+  local handlers = reporters(settings, { tree = tree, names = names, consumer = consumer, table_ = table_,
     map = map })
   local loss_end = -math.huge
-  local handlers = { consumer and kept_events.handler(consumer), interval = report, stop = stop }
+  handlers[1] = consumer and kept_events.handler(consumer)
   function handlers.lost(gap)
     local instance = not keyed and (session.per_thread and gap.tid or not session.per_thread and gap.cpu)
     set_loss(gap.from)

@@ -8,12 +8,13 @@
 local addresses = require 'bindings.print.addresses'
 local aggregate = require 'lib.aggregate'
 local bpftrace_words = require 'bindings.options.bpftrace_words'
+local failure = require 'bindings.base.failure'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'
-local event_fields = require 'lib.engines.event_fields'
 local number_names = require 'lib.names'
 local tables = require 'lib.table'
 local public_event = require 'bindings.view.public_event'
+local units = require 'lib.units'
 local wide_keys = require 'bindings.options.wide_keys'
 
 local oneliner = {}
@@ -31,10 +32,9 @@ oneliner.FUNCTIONS = {
   { 'lhist', 'lhist(v, low, high, step, k...)', 'linear histogram of v by key' },
   { 'quantiles', 'quantiles(v, k...)', 'calls, total, p50, p95, p99 and max of v by key' },
   { 'stats', 'stats(v, k...)', 'calls, total, min, max, mean, standard deviation and variance of v' },
-  { 'print', 'print(...)', 'print values' },
+  { 'print', 'print(...)', "print values; print(t, n): a table's n largest" },
   { 'printf', 'printf(format, ...)', 'print formatted text' },
   { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
-  -- NAME: a real name here would be taken for one that each one-liner reads.
   { 'str', 'str(ev.NAME)', 'string behind an argument of a system call' },
   { 'syscall', 'syscall(n), errno(n)', 'names of numbers; also signal(n), open_flags(n)' },
   { 'ip', 'ip(address)', 'an IP address as text' },
@@ -113,8 +113,7 @@ end
 --- Returns the unit of the values that a call aggregates; nil: it is unknown.
 local function unit_of(value, kind)
   local field = kind ~= 'count' and value:match '^ev%.([%w_]+)$'
-  local unit = field and event_fields.unit(field)
-  return (unit == 'ns' or unit == 'bytes') and unit or nil
+  return field and units.of_field(field)
 end
 
 local function new_aggregation(kind, title, args, session)
@@ -123,7 +122,8 @@ local function new_aggregation(kind, title, args, session)
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
-    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$', found = found }
+    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$' or args[i]:match "^ev%['(%a+)'%]$",
+      found = found }
     names[#names + 1] = name
   end
   return aggregate.new(kind, names, {
@@ -307,6 +307,7 @@ end
 ---@return oneliner.Program? program nil: a call is wrong, see message
 ---@return string? message
 function oneliner.compile(source, session, others, known)
+  failure.set_parts('exec', not known and { source, unpack(others or {}) } or nil)
   local typed, translated, message = source, bpftrace_words.translate({ source, unpack(others or {}) }, known)
   if not translated then return nil, message end
   source = table.remove(translated, 1)
@@ -351,6 +352,55 @@ function oneliner.compile(source, session, others, known)
   return program
 end
 
+local MAX_DEPTH = 4 -- parts of a printed key
+
+--- Returns whether print() shows a value as rows: a plain table, or a map of lib.map.
+---@param value any
+---@return boolean
+function oneliner.is_map(value)
+  return type(value) == 'table' and (getmetatable(value) == nil or type(value.each) == 'function' and value.take ~= nil)
+end
+
+--- Returns a key or a value as a row has it.
+local function plain(value)
+  local kind = type(value)
+  return (kind == 'number' or kind == 'string' or kind == 'cdata' and tonumber(value)) and value or tostring(value)
+end
+
+--- Appends the rows of a table. Keys of tables in tables are parts of one key.
+local function add_rows(rows, map, before)
+  local function add(...)
+    local n, key = select('#', ...), { unpack(before) }
+    local value = select(n, ...)
+    for i = 1, n - 1 do key[#key + 1] = plain((select(i, ...))) end
+    if oneliner.is_map(value) and #key < MAX_DEPTH then return add_rows(rows, value, key) end
+    for i, part in ipairs(#key > 1 and key or {}) do key[i] = type(part) == 'string' and part or units.number(part) end
+    rows[#rows + 1] = { key = #key == 1 and key[1] or table.concat(key, ', '), value = plain(value) }
+  end
+  if map.each then return map:each(add) end
+  for key, value in pairs(map) do add(key, value) end
+end
+
+--- Orders numbers before text.
+local function less(a, b)
+  local x, y = type(a) ~= 'cdata' and a or tonumber(a), type(b) ~= 'cdata' and b or tonumber(b)
+  if type(x) == type(y) and (type(x) == 'number' or type(x) == 'string') then return x < y end
+  return type(x) == 'number' or type(y) ~= 'number' and tostring(x) < tostring(y)
+end
+
+--- Prints a table: all rows by key, or some with the largest values.
+local function print_map(out, spec, map, limit)
+  local rows = {}
+  add_rows(rows, map, {})
+  if #rows == 0 then return out:print '{}' end
+  table.sort(rows, function(a, b)
+    if limit and a.value ~= b.value then return less(b.value, a.value) end
+    return less(a.key, b.key)
+  end)
+  for i = #rows, (limit or math.huge) + 1, -1 do rows[i] = nil end
+  out:table(spec, rows)
+end
+
 --- Returns what one-liners can use beside Lua's own names.
 ---@param session Session
 ---@param out Output
@@ -358,9 +408,14 @@ end
 ---@return table<string, any>
 function oneliner.globals(session, out, base)
   tables.record('print', { 'text' })
+  local map_spec = tables.new('map', { { name = 'key', metric = 'label' }, { name = 'value' } }, { stamp = false })
   local scope = {
     session = session, out = out, names = number_names,
-    print = function(...) out:print(...) end,
+    print = function(...)
+      local first, limit = ...
+      if oneliner.is_map(first) then return print_map(out, map_spec, first, tonumber(limit)) end
+      out:print(...)
+    end,
     printf = function(...) out:printf(...) end,
     row = function(...) out:row(...) end,
     stop = session.stop, exit = session.stop,

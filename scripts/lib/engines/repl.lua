@@ -217,7 +217,11 @@ function actions.program(self, action)
   if number and not self.programs[number] then return ('there is no program %d\n'):format(number) end
   local new, message = self:_compile(action.argument, action.event)
   if not new then
-    local is_word = action.argument:find '^[%w_+-]+%s*[%w_]*$'
+    local word, is_word = action.argument:match '^([%a_]+)%s*%d*$', action.argument:find '^[%w_+-]+%s*[%w_]*$'
+    if word then
+      local hint = nearest.hint(word, nearest.keys(IS_COMMAND))
+      return ("no such command '%s'%s\n"):format(word, hint ~= '' and hint or '; `help` lists what can be typed')
+    end
     return (message:gsub('exec:%d+: ', '')) .. (is_word and '; `help` lists what can be typed' or '') .. '\n'
   end
   if not number then
@@ -234,6 +238,10 @@ function actions.value(self, action)
   local code, message = oneliner.load({ 'return ' .. action.argument }, env, self.state)
   if not code then return (message:gsub('exec:%d+: ', '')) .. '\n' end
   local results = { pcall(code[1]) }
+  if results[1] and oneliner.is_map(results[2]) then
+    self._scope.print(results[2])
+    return ''
+  end
   for i = 2, math.max(#results, 2) do results[i] = tostring(results[i]):gsub('^exec:%d+: ', '') end
   return table.concat(results, '\t', 2) .. '\n'
 end
@@ -589,10 +597,11 @@ function repl.new(session, out, groups, settings)
     self._active[i], self._seen[i], self._wanted[i], self._samples[i] = false, 0, false, {}
   end
   self._scope = oneliner.globals(session, out, settings.globals)
+  local print_values = self._scope.print
   function self._scope.print(...)
     local first = ...
     if type(first) == 'cdata' and pcall(views.event, first, 'print') then return out:print_event(first) end
-    out:print(...)
+    print_values(...)
   end
   return public(self)
 end

@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The keys and columns of top: of the combinations of key=, comm=, top-by=, top-add= and top-variance= that events
 --- may have.
+local units = require 'lib.units'
+
 local top_columns = {}
 
 local KINDS = { ['top-by'] = true, ['top-add'] = true, ['top-variance'] = true } -- attributes that add a column
@@ -84,7 +86,8 @@ function top_columns.shown(columns, keyed, named, opt)
   for i, column in ipairs(columns) do
     column.name = unique(taken, column.title)
     shown[i + 1] = { name = column.name, title = column.title, width = math.max(12, #column.title), align = 'right',
-      metric = column.is_variance and 'gauge' or 'counter' }
+      metric = column.is_variance and 'gauge' or 'counter',
+      unit = not column.is_variance and column.value and units.of_field(column.value) or nil }
   end
   shown[#shown + 1] = {
     name = comm_name, title = comm_title:upper(), align = 'left', show = opt.only_comm or not keyed or named ~= nil,

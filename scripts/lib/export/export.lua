@@ -3,13 +3,16 @@
 ---
 --- A format is a module with the function new(target), which returns an exporter. Its methods are optional: what a
 --- format cannot express, it leaves out.
+local attach = require 'bindings.select.attach'
 local bit = require 'bit'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local files = require 'lib.export.file'
 local formats = require 'lib.export.formats'
+local lacks = require 'lib.export.lacks'
 local lanes = require 'lib.export.lanes'
 local text = require 'bindings.base.text'
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local exports = {}
@@ -26,6 +29,8 @@ local MEMBER_SHIFT = tonumber(C.EVENT_MEMBER_SHIFT)
 ---@field counter? fun(self, event: Event, id: integer, title: string, time: number, value: number) the count of an
 --- event during an interval that ended at time, for a CPU or thread
 ---@field lost? fun(self, e: ffi.cdata*) an EVENT_LOST
+---@field switches? Switches it shows who runs
+---@field queues? RunQueues it shows who waits
 ---@field finish? fun(self, time: number): integer? completes the file; time: the end of the run. It returns how many
 --- events or slices it has left out in the end
 
@@ -33,6 +38,7 @@ local MEMBER_SHIFT = tonumber(C.EVENT_MEMBER_SHIFT)
 ---@class SliceSource
 ---@field by 'cpu'|'tid'|'key' what the key is
 ---@field key_text fun(key: ffi.cdata*): string
+---@field has_addresses? boolean keys are addresses
 ---@field name fun(p: ffi.cdata*): string of p.kind
 ---@field depth? integer how deep the slices of a key are nested; default: 1
 ---@field value? string name of p.first_value
@@ -121,7 +127,27 @@ function Export:open()
 end
 
 --- Creates the file, just before the first batch.
-function Export:start() self.file:create() end
+function Export:start()
+  self.file:create()
+  local run = self.run
+  if not (run.is_recorded and self.exporter.switches) then return end
+  local exported, catalog = {}, run.events.catalog
+  for _, event in ipairs(run.events.list) do exported[event.name] = true end
+  for _, line in ipairs(lacks.events(exported, function(name) return catalog:has(name) end)) do
+    run.out:warn(('%s: %s'):format(run.name, line))
+  end
+end
+
+--- Returns whether the run reads the switches of some tasks only, so that others are missing in any case.
+local function chooses_switches(run)
+  local opt = run.opt
+  if attach.per_thread(opt, run.workload, run.everywhere) or opt.cgroups and #opt.cgroups > 0 then return true end
+  for _, event in ipairs(run.events.list) do
+    local filters = event.filters
+    if event.name == 'sched:sched_switch' and (filters.kernel or filters.user) then return true end
+  end
+  return false
+end
 
 --- Exports the events of another version of the script to the same file.
 function Export:again(run) self.run = run end
@@ -210,7 +236,8 @@ function Export:slices(source, stages)
 end
 
 --- Returns what exports slices of a script.
----@param source { by: 'cpu'|'tid'|'key', names: string[], nested?: boolean, key_text?: fun(key: integer): string }
+---@param source { by: 'cpu'|'tid'|'key', names: string[], nested?: boolean, key_text?: fun(key: integer64): string,
+--- has_addresses?: boolean }
 ---@return fun(kind: integer, key: integer, from: number, to: number) add kind: index in names; in the order of `to`
 function Export:script_slices(source)
   local p, put, n, file = ffi.new 'struct pair', nil, self.n, self.file
@@ -220,7 +247,8 @@ function Export:script_slices(source)
       by = source.by,
       depth = source.nested and lanes.NESTED or nil,
       name = function(one) return source.names[one.kind] end,
-      key_text = function(key) return source.key_text and source.key_text(tonumber(key)) or tostring(tonumber(key)) end,
+      key_text = source.key_text or units.number,
+      has_addresses = source.has_addresses,
     } or false
   end
   return function(kind, key, from, to)
@@ -282,6 +310,10 @@ function Export:finish(time)
   local hint = #parts == 0 and not self.exporter.event and ': the format holds only stacks, which -g records' or ''
   out:warn(('%s: exported %s to %s (%s)%s'):format(self.run.name, #parts > 0 and table.concat(parts, ', ') or 'nothing',
     self.path, self.format.name, partial and hint .. ': partial, ' .. partial or hint))
+  local switches, queues = self.exporter.switches, self.exporter.queues
+  local line = switches and not chooses_switches(self.run)
+    and lacks.switches(switches.seen, switches.broken, queues and queues.is_partial)
+  if line then out:warn(('%s: %s'):format(self.run.name, line)) end
   if n.left_out > 0 then
     out:warn(('%s: %d events, slices or stacks were left out: there are too many'):format(self.run.name, n.left_out))
   end

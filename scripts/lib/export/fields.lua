@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Writers of the fields of events. For each class a function is generated that passes each field to a function of the
 --- format, without a Lua string or table per event.
+local addresses = require 'bindings.print.addresses'
 local bit = require 'bit'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
@@ -48,23 +49,23 @@ local function put_hex(text, key, raw, size)
 end
 
 --- Returns how C finds a field with a fixed place (enum json_kind); nil for others.
-local function fixed_kind(field)
+local function fixed_kind(field, is_address)
   if has(field, 'DYNAMIC') then return end
   if has(field, 'STRING') then return C.JSON_TEXT end
   if has(field, 'ARRAY') or not c_type(field) then return end
-  return has(field, 'POINTER') and C.JSON_ADDRESS or has(field, 'SIGNED') and C.JSON_INT or C.JSON_UINT
+  return is_address[field.name] and C.JSON_ADDRESS or has(field, 'SIGNED') and C.JSON_INT or C.JSON_UINT
 end
 
 --- Returns the statement that writes the fields from number `from` on that have fixed places, and the number after
 --- them; nil if there is none.
-local function fixed_statement(list, keys, from, runs)
+local function fixed_statement(list, is_address, keys, from, runs)
   local last = from
-  while list[last] and fixed_kind(list[last]) do last = last + 1 end
+  while list[last] and fixed_kind(list[last], is_address) do last = last + 1 end
   if last == from then return end
   local run = ffi.new('struct json_field[?]', last - from)
   for i = from, last - 1 do
     local field, one = list[i], run[i - from]
-    one.key, one.key_size, one.kind = keys[i], #keys[i], fixed_kind(field)
+    one.key, one.key_size, one.kind = keys[i], #keys[i], fixed_kind(field, is_address)
     one.offset, one.size = field.offset, field.size
   end
   runs[#runs + 1] = run
@@ -72,7 +73,7 @@ local function fixed_statement(list, keys, from, runs)
 end
 
 --- Returns the source of the statement that writes field number i of event e.
-local function statement(field, i)
+local function statement(field, is_address, i)
   local at = ('e.raw + %d'):format(field.offset)
   local kind, is_signed = c_type(field), has(field, 'SIGNED') and 1 or 0
   if has(field, 'DYNAMIC') then
@@ -93,7 +94,7 @@ local function statement(field, i)
   elseif has(field, 'ARRAY') or not kind then
     return ('put_hex(put.text, keys[%d], %s, %d)'):format(i, at, field.size)
   end
-  local word = has(field, 'POINTER') and 'address' or has(field, 'SIGNED') and 'int' or 'uint'
+  local word = is_address[field.name] and 'address' or has(field, 'SIGNED') and 'int' or 'uint'
   return ('put.%s(keys[%d], cast(types.%s, %s)[0])'):format(word, i, kind, at)
 end
 
@@ -132,19 +133,32 @@ end
 ---@param put FieldWriter
 ---@return fun(e: ffi.cdata*) write takes a struct event *
 function fields.writer(event, put)
-  local list, code, keys, i = fields.of(event), {}, {}, 1
+  local list, is_address, code, keys, i = fields.of(event), addresses.of(event), {}, {}, 1
   local runs = { keys = keys } -- the strings that they point at
   for k, field in ipairs(list) do keys[k] = put.key(field.name) end
   while list[i] do
     local source, after
-    if put.fixed then source, after = fixed_statement(list, keys, i, runs) end
-    code[#code + 1] = source or statement(list[i], i)
+    if put.fixed then source, after = fixed_statement(list, is_address, keys, i, runs) end
+    code[#code + 1] = source or statement(list[i], is_address, i)
     i = after or i + 1
   end
   if #code == 0 then return function() end end
   local source = SOURCE:format(table.concat(code, '\n  '))
   return assert(loadstring(source, '=fields of ' .. event.name))(put, keys, pointers, ffi.cast, dynamic,
     libc.strnlen, put_hex, event.view.size, runs, put.bytes)
+end
+
+--- Returns a function that writes the key of a pair as JSON.
+---@param before string what is written before the key
+---@param source SliceSource
+---@return fun(b: ffi.cdata*, p: ffi.cdata*) write takes a struct bytes * and a struct pair *
+function fields.pair_key(before, source)
+  if not source.has_addresses then
+    return function(b, p) C.json_member_int(b, before, #before, p.key) end
+  end
+  local field = ffi.new('struct json_field[1]', { { key = before, key_size = #before, kind = C.JSON_ADDRESS,
+    offset = ffi.offsetof('struct pair', 'key'), size = ffi.sizeof 'int64_t' } })
+  return function(b, p) C.json_fields(b, field, 1, p) end
 end
 
 return fields

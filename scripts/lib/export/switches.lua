@@ -20,11 +20,13 @@ local switches = {}
 
 --- The switches of an exporter. Two of its events may be the same tracepoint, with different filters.
 ---@class Switches
+---@field seen integer those that have one before them on their CPU
+---@field broken integer of these, those from another task than the CPU had entered
 local Switches = {}
 Switches.__index = Switches
 
 ---@return Switches
-function switches.new() return setmetatable({ _held = {}, _finishers = {} }, Switches) end
+function switches.new() return setmetatable({ seen = 0, broken = 0, _held = {}, _finishers = {} }, Switches) end
 
 --- Returns what takes each sched_switch; nil for other events, and for those of other machines.
 ---@param event Event
@@ -52,6 +54,7 @@ function Switches:of(event, take)
     if held and held.time == e.time then return end -- the same switch
     local is_sure = held ~= nil and not sched_switch.is_missing(held.next_pid, p.prev_pid)
     if held then
+      self.seen, self.broken = self.seen + 1, self.broken + (is_sure and 0 or 1)
       take(held, e.time, is_sure, name)
     else
       held = { cpu = e.cpu, raw = ffi.new('uint8_t[?]', size) }

@@ -1,18 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- What the columns of a table are as metrics: labels, counters, gauges or histograms, with the names and units that
 --- Prometheus asks for. A column says so itself (`metric`), or its values and its name tell.
+local units = require 'bindings.base.units'
+
 local columns = {}
 
 -- Numbers that tell what a row is about.
 local IDS = {}
 for name in ('pid tid tgid ppid cpu node key thread instance id nr fd port sport dport sector prio priority gen level '
   .. 'device signal sig line'):gmatch '%S+' do IDS[name] = true end
-
--- Endings of names, the base units that they stand for, and how many of them make one.
-local UNITS = {
-  { '_ns', 'seconds', 1e9 }, { '_us', 'seconds', 1e6 }, { '_ms', 'seconds', 1e3 },
-  { '_bytes', 'bytes', 1 }, { '_kb', 'bytes', 1 / 1024 }, { '_percent', 'ratio', 100 },
-}
 
 local NS = 1e9 -- in a second
 
@@ -40,14 +36,12 @@ local function word(text)
   return clean == '' and 'value' or clean:match '^%d' and '_' .. clean or clean
 end
 
---- Returns the name without its unit, the unit and the divisor.
+--- Returns the name without its unit, the base unit and the divisor.
 local function unit_of(column)
-  local name = '_' .. word(column.name)
-  for _, unit in ipairs(UNITS) do
-    if name:sub(-#unit[1]) == unit[1] then return name:sub(2, -#unit[1] - 1), unit[2], unit[3] end
-  end
-  if column.title and column.title:match '%%$' then return word(column.name), 'ratio', 100 end
-  return word(column.name), nil, 1
+  local unit, rest = units.of(column)
+  local known = units.get(unit)
+  if not known or not known.base then return word(column.name), nil, 1 end
+  return rest == '' and '' or word(rest or column.name), known.base, known.divisor
 end
 
 --- Returns the beginning of the names of a table's metrics.

@@ -3,6 +3,7 @@
 local ffi = require 'ffi'
 local output = require 'bindings.print.output'
 local text = require 'bindings.base.text'
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local page = {}
@@ -37,10 +38,11 @@ local function hist_json(hist)
 end
 
 local function column_json(column, kind)
+  local unit = units.of(column)
   return ('{"name":%s,"title":%s,"kind":"%s"%s%s}'):format(text.json(column.name),
     text.json((column.title or column.name):match '^%s*(.-)%s*$'), kind,
     column.scale and (',"scale":%d'):format(column.scale) or '',
-    column.unit and (',"unit":%s'):format(text.json(column.unit)) or '')
+    unit and (',"unit":%s'):format(text.json(unit)) or '')
 end
 
 --- Adds the rows of a table to the current report.

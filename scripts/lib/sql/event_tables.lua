@@ -15,6 +15,7 @@ local names = require 'lib.sql.names'
 local number_names = require 'bindings.base.number_names'
 local public_event = require 'bindings.view.public_event'
 local results = require 'lib.sql.results'
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local literal, quoted = databases.literal, databases.quoted
@@ -28,6 +29,7 @@ CREATE TABLE IF NOT EXISTS event_metadata (table_name TEXT PRIMARY KEY, event_sy
   event_name TEXT NOT NULL, event_id INTEGER NOT NULL, filter_expression TEXT, has_stack INTEGER, max_stack INTEGER,
   field_count INTEGER NOT NULL, created_time INTEGER NOT NULL, sample_count INTEGER DEFAULT 0,
   first_sample_time INTEGER, last_sample_time INTEGER, function_list TEXT);
+CREATE TABLE IF NOT EXISTS column_units (table_name TEXT, column_name TEXT, unit TEXT);
 CREATE TABLE IF NOT EXISTS events_lost (_cpu INTEGER, _tid INTEGER, from_time INTEGER, to_time INTEGER,
   count INTEGER);]]
 
@@ -103,7 +105,14 @@ local function add_syscalls(self)
   end
 end
 
---- Creates the table event_metadata.
+--- Returns the unit of a column; nil if it is not known.
+local function unit_of(column, is_address)
+  if column.kind == tonumber(C.COLUMN_TIME) then return 'ns' end
+  if column.type ~= tonumber(C.COLUMN_INTEGER) or not column.field then return end
+  return is_address[column.name] and 'address' or units.of_field(column.name)
+end
+
+--- Creates the tables event_metadata and column_units.
 local function add_metadata(self, db)
   db:exec(METADATA)
   for _, one in ipairs(self.tables) do
@@ -114,6 +123,12 @@ local function add_metadata(self, db)
       event.tracepoint and C.tracepoint_id(event.tracepoint) or tonumber(event.request.attr.config),
       literal(event.filter), event.attrs.stack and 1 or 0, event.attrs['max-stack'] or 0, #one.columns,
       self._created, literal(one.functions))
+    for _, column in ipairs(one.columns) do
+      local unit = unit_of(column, self._addresses[one.name])
+      if unit then
+        db:exec('INSERT INTO column_units VALUES (%s, %s, %s)', literal(one.name), literal(column.name), literal(unit))
+      end
+    end
   end
 end
 
@@ -128,7 +143,8 @@ local function open_copies(self, path)
     db:exec('DROP TABLE IF EXISTS %s; CREATE TABLE %s (%s)', quoted(one.name), quoted(one.name),
       table.concat(list, ', '))
   end
-  db:exec 'DROP TABLE IF EXISTS event_metadata; DROP TABLE IF EXISTS events_lost; DROP TABLE IF EXISTS partial'
+  db:exec 'DROP TABLE IF EXISTS event_metadata; DROP TABLE IF EXISTS column_units; DROP TABLE IF EXISTS events_lost'
+  db:exec 'DROP TABLE IF EXISTS partial'
   db:exec 'CREATE TABLE partial (reason TEXT)'
   add_metadata(self, db)
   db:exec 'COMMIT'
@@ -206,7 +222,8 @@ function event_tables.new(config)
   local formats = C.session_formats(run.session, 0, err)
   self._tables = ffi.gc(C.tables_new(rows), C.tables_free)
   self._functions = ffi.gc(C.functions_new(formats, C.session_tasks(run.session, 0)), C.functions_free)
-  local taken, has_machines = { event_metadata = 'event_metadata', events_lost = 'events_lost' }, false
+  local taken, has_machines = {}, false
+  for _, name in ipairs { 'event_metadata', 'column_units', 'events_lost' } do taken[name] = name end
   for _, event in ipairs(events) do has_machines = has_machines or event.machine ~= nil end
   for i, event in ipairs(events) do
     self.tables[i] = add_table(self, event, taken, has_machines)
@@ -216,6 +233,7 @@ function event_tables.new(config)
   if config.query and config.query:lower():find 'syscall' then add_syscalls(self) end
   self._kept = open_kept(self)
   if config.query then self._queries = prepare(self._kept, config.query) end
+  results.declare(self._queries or {})
   if config.query and not config.file and not config.verify then narrow(self, config.query) end
   if run.opt.dry_run then return self end -- the file stays as it is
   if config.file or config.verify then
@@ -365,8 +383,7 @@ local function answer(self, at)
   local queries = prepared(self)
   for i, query in ipairs(queries) do
     if self._is_last then self._run.progress:stage(('query %d of %d'):format(i, #queries), true) end
-    local message, interrupted = results.print(self._out, query, #queries > 1 and 'query' .. i or 'query',
-      i == 1 and at)
+    local message, interrupted = results.print(self._out, query, results.name(queries, i), i == 1 and at)
     if not message and self._verifying and not self._is_spilled then
       message = results.compare(query, self._verifying[i], self._out)
     end

@@ -88,6 +88,22 @@ function results.rules(shown)
   return widths
 end
 
+--- Returns the name of the table of a query in JSON, CSV and metrics.
+---@param queries Query[]
+---@param i integer
+---@return string
+function results.name(queries, i) return #queries > 1 and 'query' .. i or 'query' end
+
+--- Declares the rows that queries will print.
+---@param queries Query[]
+function results.declare(queries)
+  for i, query in ipairs(queries) do
+    local columns = {}
+    for at, column in ipairs(unique(query.names)) do columns[at] = { name = column } end
+    tables.new(results.name(queries, i), columns)
+  end
+end
+
 --- Runs a query and prints its rows.
 ---@param out Output
 ---@param query Query

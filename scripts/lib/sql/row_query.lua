@@ -9,6 +9,7 @@ local failure = require 'bindings.base.failure'
 local printer = require 'bindings.print.printer'
 local results = require 'lib.sql.results'
 local tables = require 'bindings.base.table'
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local literal, quoted = databases.literal, databases.quoted
@@ -35,7 +36,8 @@ function row_queries.new(run)
   local self = setmetatable({ _profiler = run.name, _run = run, _out = run.out, _session = run.session,
     _sql = run.opt.query, _tables = {}, _list = {}, _declared = {}, _rows = 0, _left_out = 0 }, RowQuery)
   run.out:collect(function(name, names, rows, time) self:_add(name, names, rows, time) end)
-  tables.listen(function(name, columns) self:_declare(name, columns) end)
+  self._sees = function(name, columns, spec) self:_declare(name, columns, spec) end
+  tables.listen(self._sees)
   return self
 end
 
@@ -47,8 +49,9 @@ local function sql_name(name)
 end
 
 --- Returns the table of rows with these columns, which get a place in it.
+---@param spec? TableSpec which may say the units of columns
 ---@return RowTable
-function RowQuery:_table(name, names, has_time)
+function RowQuery:_table(name, names, has_time, spec)
   local key = sql_name(name):lower()
   local one = self._tables[key]
   if not one then
@@ -65,6 +68,10 @@ function RowQuery:_table(name, names, has_time)
     one.taken[unique:lower()], one.columns[column], one.order[#one.order + 1] = true, unique, column
     self._db:exec(#one.order == 1 and 'CREATE TABLE %s (%s)' or 'ALTER TABLE %s ADD COLUMN %s', quoted(one.name),
       quoted(unique))
+    local unit = units.of(spec and tables.column(spec, column) or { name = column })
+    if unit then
+      self._db:exec('INSERT INTO column_units VALUES (%s, %s, %s)', literal(one.name), literal(unique), literal(unit))
+    end
   end
   if has_time then add 'time' end
   for _, column in ipairs(names) do add(column) end
@@ -72,9 +79,9 @@ function RowQuery:_table(name, names, has_time)
 end
 
 --- Notes a table that is not printed yet, so that queries on it can be checked.
-function RowQuery:_declare(name, columns)
-  if self._db then return self:_table(name, columns) end
-  self._declared[#self._declared + 1] = { name, columns }
+function RowQuery:_declare(name, columns, spec)
+  if self._db then return self:_table(name, columns, false, spec) end
+  self._declared[#self._declared + 1] = { name, columns, spec }
 end
 
 --- Opens the database and checks the queries, before anything is traced. Shipped profilers declare all that they print;
@@ -86,7 +93,8 @@ function RowQuery:prepare()
   local no_tables = ffi.gc(C.tables_new(self._no_events), C.tables_free)
   local functions = ffi.gc(C.functions_new(formats, C.session_tasks(session, 0)), C.functions_free)
   self._db = databases.open(nil, false, no_tables, functions)
-  for _, one in ipairs(self._declared) do self:_declare(one[1], one[2]) end
+  self._db:exec 'CREATE TABLE column_units (table_name TEXT, column_name TEXT, unit TEXT)'
+  for _, one in ipairs(self._declared) do self:_declare(one[1], one[2], one[3]) end
   for _, event in ipairs(self._run.printed_events()) do self:_declare(event.name, (printer.columns(event))) end
   self:_prepare(self._run.is_shipped)
 end
@@ -159,7 +167,7 @@ function RowQuery:interval(at)
   if self._queries then
     self._out:results(function(out)
       for i, query in ipairs(self._queries) do
-        message = message or results.print(out, query, #self._queries > 1 and 'query' .. i or 'query', i == 1 and at)
+        message = message or results.print(out, query, results.name(self._queries, i), i == 1 and at)
       end
     end)
   end
@@ -184,7 +192,7 @@ function RowQuery:stop(at)
   if not self._has_answered then self._out:warn(('%s: --query: there were no rows'):format(self._profiler)) end
   for _, query in ipairs(self._queries) do query:close() end
   self._db:close()
-  tables.listen(nil)
+  tables.unlisten(self._sees)
 end
 
 return row_queries

@@ -5,13 +5,13 @@ const units = (function () {
   const TIMES = [[1e9, 's'], [1e6, 'ms'], [1e3, 'us'], [1, 'ns']];
   const BYTES = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [1024, 'KiB'], [1, 'B']];
   const COUNTS = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k'], [1, '']];
+  // Of the units of lib.units.
   const KINDS = { ns: ['time', 1], us: ['time', 1e3], ms: ['time', 1e6], s: ['time', 1e9], bytes: ['bytes', 1],
     kb: ['bytes', 1024], percent: ['share', 1] };
 
   // What a column's numbers are: { kind, factor }.
   function of(column) {
-    const ending = column.unit || (column.name.match(/_(ns|us|ms|bytes|kb|percent)$/) || [])[1];
-    const found = KINDS[ending] || (/%$/.test(column.title) ? KINDS.percent : ['count', 1]);
+    const found = KINDS[column.unit] || ['count', 1];
     return { kind: found[0], factor: found[1] };
   }
   // Three digits and a unit of a list.

@@ -28,11 +28,11 @@ const timeline = (function () {
   // step: between labels that have to differ
   function time(ns, step) {
     const size = Math.abs(ns);
-    const unit = [[1e9, ' s'], [1e6, ' ms'], [1e3, ' µs'], [1, ' ns']].find(one => size >= one[0]);
+    const unit = [[1e9, ' s'], [1e6, ' ms'], [1e3, ' us'], [1, ' ns']].find(one => size >= one[0]);
     const digits = step && unit && Math.max(0, Math.ceil(Math.log10(unit[0] / step) - 1e-9));
     if (step && unit) return (ns / unit[0]).toFixed(digits) + unit[1];
     return size >= 1e9 ? (ns / 1e9).toFixed(6) + ' s' : size >= 1e6 ? (ns / 1e6).toFixed(3) + ' ms'
-      : size >= 1e3 ? (ns / 1e3).toFixed(3) + ' µs' : ns + ' ns';
+      : size >= 1e3 ? (ns / 1e3).toFixed(3) + ' us' : ns + ' ns';
   }
 
   // The frames of a stack, the innermost first.

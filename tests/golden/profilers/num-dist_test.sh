@@ -8,3 +8,11 @@ check_status 'num-dist: numbers that are too large' 0 "$PROFSCRIPT" num-dist --i
 expect_line 'are reported' '^num-dist: [1-9][0-9]* numbers of 2\^63 or more count as 2\^63$' "$TMP/.check"
 expect_output num-dist syscalls num-dist -e raw_syscalls:sys_exit//num=ret/,raw_syscalls:sys_enter//num=id/ \
 	--than 1000000000000000000
+
+variance() { sed -nE 's/.*"stddev":([0-9.]+),"variance":([0-9.]+)\}.*/\1 \2/p' | awk '{ printf "%.9g %.9g\n", $1, $2 }'; }
+events='raw_syscalls:sys_exit/ret > -100 && ret < 100000'
+"$PROFSCRIPT" num-dist -e "$events/num=ret/" --json --input "$DATA/syscalls.data" | variance >"$TMP/got"
+"$PROFSCRIPT" sql -e "$events/" --query 'SELECT stddev(ret) AS stddev, variance(ret) AS variance FROM sys_exit' --json \
+	--input "$DATA/syscalls.data" | variance >"$TMP/want"
+check 'num-dist: the variance of negative and positive numbers' test "$(wc -w <"$TMP/want")" -eq 2
+check 'is that of SQL' diff "$TMP/want" "$TMP/got"

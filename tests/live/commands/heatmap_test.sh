@@ -11,7 +11,7 @@ check('a cell for each', cells.length === 3, cells.length);
 check('later is right, longer is up', cells[2].getBoundingClientRect().left > cells[0].getBoundingClientRect().left
   && cells[2].getBoundingClientRect().top < cells[0].getBoundingClientRect().top);
 fire('mouseover', cells[0]);
-check('the mouse shows figures', /939 ns to 1.02 µs: 1$/.test(document.querySelector('.details').textContent));
+check('the mouse shows figures', /939 ns to 1.02 us: 1$/.test(document.querySelector('.details').textContent));
 END
 loads_nothing "$TMP/heat.html"
 "$PROFSCRIPT" multi-trace -e sched:sched_wakeup//key=pid/ -e sched:sched_switch//key=next_pid/ --input "$DATA/sched.data" \

@@ -44,7 +44,7 @@ describe('a heat map', function()
     local list = cells(svg)
     assert.equal(4, sum(list))
     table.sort(list, function(a, b) return a.count > b.count end)
-    assert.same({ 0, 2, '939 ns', '1.02 µs' }, { list[1].from, list[1].count, list[1].low, list[1].high })
+    assert.same({ 0, 2, '939 ns', '1.02 us' }, { list[1].from, list[1].count, list[1].low, list[1].high })
     assert.truthy(svg:find('4 measurements', 1, true))
   end)
 

@@ -71,9 +71,11 @@ describe('ldlat', function()
     assert.equal('cpu/event=0xcd,umask=0x1,ldlat=30/', asked[1])
     assert.same({ 'weight', 'data_src', 'phys_addr' }, asked.sample)
     assert.equal(2, #rows)
+    local variance = rows[1].variance
+    assert.near((33 ^ 2 + 31 ^ 2 + 64 ^ 2) / 3, variance, 1e-9)
     assert.same({
       instance = 0, source = 'L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK N/A', samples = 3, total = 111, min = 4,
-      avg = 37, max = 101,
+      avg = 37, max = 101, variance = variance, stddev = math.sqrt(variance),
     }, rows[1])
     assert.equal(1, rows[2].samples)
     assert.equal(1, #printed)

@@ -181,6 +181,7 @@ end
 
 function Chrome:slice(source)
   local b, find, kinds = self.bytes, lanes.new(source.depth), {}
+  local put_key = fields.pair_key(',"args":{"key":', source)
   local value = source.value and (',%s:'):format(text.json(source.value))
   -- What comes before the time is the same for all slices of a lane and kind, and for all flows of a thread.
   local function new_heads(lane, kind, name)
@@ -211,7 +212,7 @@ function Chrome:slice(source)
     if not lane.id then self:place_lane(source, lane, p.key) end
     if not lane.begins[p.kind] then new_heads(lane, p.kind, name) end
     put_time(b, lane.begins[p.kind], p.first_time)
-    put_int(b, ',"args":{"key":', p.key)
+    put_key(b, p)
     if value then
       put_int(b, value, p.first_value)
     end

@@ -107,7 +107,7 @@ function Firefox:event(event)
 end
 
 function Firefox:slice(source)
-  local names, all = {}, self.threads
+  local names, all, put_key = {}, self.threads, fields.pair_key(',{"type":"pair","key":', source)
   self:add_schema('pair', { 'key' })
   return function(p, second)
     if self.size > MAX_BYTES then return false end
@@ -123,8 +123,7 @@ function Firefox:slice(source)
     thread = thread or all:cpu(source.by == 'cpu' and tonumber(p.key) or -1, 0)
     local b = put_head(thread.state, name, p.first_time, p.second_time)
     local before = b.size
-    put(b, ',{"type":"pair","key":')
-    C.json_int(b, p.key)
+    put_key(b, p)
     put(b, '}]')
     self.size = self.size + tonumber(b.size - before)
     return true

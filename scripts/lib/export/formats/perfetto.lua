@@ -26,6 +26,7 @@ local perfetto = { suffixes = { '.pftrace', '.perfetto-trace' } }
 local MAIN, LOSSES = 1, 2
 local CLEARED, NEEDS_STATE = 1, 2 -- sequence_flags
 local BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4 -- TrackEvent.type
+local INTEGER, POINTER = 4, 7 -- values of DebugAnnotation
 local BOOTTIME, MONOTONIC, REALTIME = 6, 3, 1 -- builtin clocks
 local KERNEL, USER = 1, 2 -- Profiling.CpuMode
 local CONTEXT_KERNEL = ffi.new('uint64_t', -128LL) -- in front of a callchain's kernel part
@@ -321,6 +322,7 @@ end
 
 function Perfetto:slice(source)
   local b, find, kinds, group = self.bytes, lanes.new(source.depth), {}, nil
+  local of_key = source.has_addresses and POINTER or INTEGER
   local key_name, value_name
   local function new_kind(p)
     if not group then
@@ -353,7 +355,7 @@ function Perfetto:slice(source)
       C.proto_fixed64(b, 47, flow_of(p.first_time, p.first_cpu))
       C.proto_fixed64(b, 47, flow_of(p.second_time, second.cpu))
     end
-    C.proto_entry(b, 4, key_name, 4, p.key)
+    C.proto_entry(b, 4, key_name, of_key, p.key)
     if value_name then C.proto_entry(b, 4, value_name, 4, p.first_value) end
     C.proto_close(b, inner)
     C.proto_close(b, at)

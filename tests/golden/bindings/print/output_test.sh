@@ -64,6 +64,39 @@ done
 expect_line 'addresses in CSV' ',0xffffffff[0-9a-f]{8},0xffff88812cc73000,' "$TMP/got"
 "$PROFSCRIPT" exec -e kmem:kmalloc 'count(ev.ptr, ev.bytes_req)' --json --input "$DATA/kmem.data" >"$TMP/got" 2>&1
 expect_line 'addresses as keys' '"ptr":"0xffff88812cc73000","bytes_req":[0-9]+,' "$TMP/got"
+for format in text csv json; do
+	"$PROFSCRIPT" top -e kmem:kmalloc -k '(ptr)' --format $format --input "$DATA/kmem.data" >"$TMP/got" 2>&1
+	expect_line "addresses as keys of top: $format" '(^|[,:"])0xffff88812cc73000["[:space:],]+("kmalloc":)?16' "$TMP/got"
+done
+pairs=(multi-trace -e kmem:kmalloc//key=ptr/ -e kmem:kfree//key=ptr/ --input "$DATA/kmemprof.data")
+"$PROFSCRIPT" "${pairs[@]}" --perins >"$TMP/got" 2>&1
+expect_line 'addresses as keys of pairs' '^0xffff888102eea000 kmalloc => kfree ' "$TMP/got"
+for export in x.json x.profile.json x.html; do
+	"$PROFSCRIPT" "${pairs[@]}" --export "$TMP/$export" >"$TMP/got" 2>&1
+	expect_line "addresses as keys of pairs: $export" '"(key":"|ptr )0xffff888102eea000"' "$TMP/$export"
+done
+"$PROFSCRIPT" multi-trace -e kmem:kmalloc//key=ptr/printkey='printf("p%d",key&0xff)'/ -e kmem:kfree//key=ptr/ --perins \
+	--input "$DATA/kmemprof.data" >"$TMP/got" 2>&1
+expect_line 'printkey= comes before' '^p0 +kmalloc => kfree ' "$TMP/got"
+"$PROFSCRIPT" trace -e kmem:kmalloc --json --input "$DATA/kmem.data" | grep -o '"ptr":"0x[0-9a-f]*' | sort |
+	sed -n 's/.*0x//; 1p; $p' | while read -r hex; do printf '"%u"\n' "0x$hex"; done >"$TMP/want"
+"$PROFSCRIPT" exec -e kmem:kmalloc 'min(ev.ptr) max(ev.ptr)' --json --input "$DATA/kmem.data" |
+	sed -E 's/.*:(.*)\}$/\1/' >"$TMP/got"
+check 'the least and greatest address are exact' diff "$TMP/want" "$TMP/got"
+cat >"$TMP/column.lua" <<'LUA'
+local tables = require 'lib.table'
+return { summary = 's', start = function(_, out, session)
+  local spec = tables.new('t', { { name = 'at', unit = 'address' } })
+  return { ['kmem:kmalloc'] = function(ev)
+    out:table(spec, { { at = ev.ptr } })
+    session.stop()
+  end }
+end }
+LUA
+"$PROFSCRIPT" trace -e page-faults --json -N 1 --input "$DATA/raw.data" >"$TMP/got" 2>&1
+expect_line "the addresses of perf's events" '"_ip":"0x[0-9a-f]+"' "$TMP/got"
+"$PROFSCRIPT" "$TMP/column.lua" --json --input "$DATA/kmem.data" >"$TMP/got" 2>&1
+expect_line 'a column of addresses' '"at":"0xffff88812cc73000"' "$TMP/got"
 "$PROFSCRIPT" exec -e kmem:kmalloc 'sum(ev.ptr) quantiles(ev.ptr) hist(ev.ptr) print(ev.ptr - 1)' --input "$DATA/kmem.data" \
 	>"$TMP/got" 2>&1
 check 'addresses end no script' test $? -eq 0

@@ -59,6 +59,27 @@ expect_line 'it says what it has exported' '^export: exported 21 events, 43 stac
 expect_line 'it says if the format has no use for the events' '^export: exported nothing to a.pb.gz \(pprof\): the format holds only stacks' err
 "$PROFSCRIPT" export "$DATA/sched.data" -e 'sched:sched_wakeup/target_cpu==1/' -o a.json 2>err
 expect_line 'events are selected' "exported $(perf script -i "$DATA/sched.data" -F trace 2>/dev/null | grep -c 'target_cpu=001') events" err
+# What a recording lacks, and what that means. Switches that do not follow each other are counted in perf's text.
+luajit "$TOP/tests/tools/lose.lua" "$DATA/hogs.data" lost.data 10 3 >lost
+broken=$(perf script -i lost.data -F cpu,event,trace 2>/dev/null | sed -n \
+	's/^ *\[\([0-9]*\)\].*sched_switch:.* prev_pid=\([0-9]*\) .* next_pid=\([0-9]*\) .*/\1 \2 \3/p' |
+	awk '$1 in entered { n += entered[$1] != $2; seen++ } { entered[$1] = $3 } END { print n " of " seen }')
+check 'the recording has lost switches' test "${broken%% *}" -gt 0
+for format in html json pftrace; do
+	"$PROFSCRIPT" export "$DATA/nap.data" -o a.$format 2>err
+	check "$format: one event of the scheduler is missing" diff <(grep 'has no' err) - <<-END
+		export: the recording has no sched:sched_wakeup_new: the first wait of each new task is not shown
+	END
+	"$PROFSCRIPT" export "$DATA/hogs.data" -o a.$format 2>err
+	check "$format: nothing is missing" test "$(wc -l <err)" -eq 1
+	"$PROFSCRIPT" export "$DATA/sched.data" -e sched:sched_wakeup -o a.$format 2>err
+	check "$format: what was not selected is not missing" test "$(wc -l <err)" -eq 1
+	"$PROFSCRIPT" export lost.data -o a.$format 2>err
+	expect_line "$format: switches are missing" \
+		"export: $broken sched:sched_switch are from another task than the CPU had entered: switches are missing" err
+done
+"$PROFSCRIPT" export "$DATA/sched.data" -o a.folded 2>err
+check 'a format without a time line lacks nothing' bash -c "! grep 'has no sched' err"
 "$PROFSCRIPT" trace "${sched[@]}" -N 10 --export a.json >out 2>err
 expect_line '-N' 'exported 10 events' err
 "$PROFSCRIPT" export - -o b.pftrace <"$DATA/pipe.data" 2>err

@@ -62,6 +62,23 @@ check 'a perf.data file' test $? -eq 0 -a "$(events)" -gt 10
 "$PROFSCRIPT" num-dist -e "$EVENT//pull=\"$DATA/pushed.data\"/num=_machine/" --csv >"$TMP/out" 2>"$TMP/err"
 rows '_machine counts from 1' 'c["min"] == 1 && c["max"] == 1'
 
+# What the sender has counted is compared with what arrives.
+for fault in 1 0 2; do
+	python 'at, n = 16, 0
+out(MAGIC)
+while at < len(PUSHED):
+    kind, _, size = struct.unpack_from("<IHH", PUSHED, at)
+    if kind == 66: size += struct.unpack_from("<I", PUSHED, at + size - 8)[0]
+    n += kind == 9
+    out(PUSHED[at:at + size] * (int(sys.argv[1]) if kind == 9 and n in (10, 11) else 1))
+    at += size' $fault >"$TMP/$fault.data"
+	"$PROFSCRIPT" trace -e "$EVENT//pull=\"$TMP/$fault.data\"/" >"$TMP/out" 2>"$TMP/$fault.err"
+done
+check 'the account: all has arrived' bash -c "! grep -E 'missing|more than' '$TMP/1.err'"
+expect_line 'the account: records that were dropped' \
+	'^trace: 2 of 60 events of [^ ]+ are missing: the sender counted them, but they did not arrive$' "$TMP/0.err"
+expect_line 'the account: records that came twice' \
+	'^trace: 62 events of [^ ]+ were read, which is 2 more than the sender counted$' "$TMP/2.err"
 refused 'an event that is not sent' 1 "$DATA/pushed.data does not send sched:sched_switch; it sends raw_syscalls:sys_enter" \
 	trace -e "sched:sched_switch//pull=\"$DATA/pushed.data\"/"
 refused 'a host without its port' 2 'web1: the port is missing: web1:PORT' trace -e "$EVENT//pull=web1/"

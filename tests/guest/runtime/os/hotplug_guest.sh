@@ -14,6 +14,15 @@ start() {
 	wait_ready $tracer
 }
 
+# online CPU: it is back, and with -v the tracer has said that it has its events
+online() {
+	said=$(notices "$1")
+	echo 1 >${CPU}$1/online
+	wait_for 20 noticed "$1"
+}
+notices() { grep "CPU #$1 came online" "$TMP/err" | grep -vc 'its events before'; }
+noticed() { [ "$(notices "$1")" -gt "$said" ]; }
+
 finish_tracer() {
 	sleep 0.3
 	kill -INT $tracer
@@ -30,8 +39,7 @@ calls_on 2 1000
 echo 0 >${CPU}2/online
 calls_on 1 100
 sleep 0.3
-echo 1 >${CPU}2/online
-sleep 0.3
+online 2
 calls_on 2 2000
 finish_tracer
 counted 'offline and online again' 2 3000
@@ -44,8 +52,7 @@ start
 for _ in 1 2 3; do
 	calls_on 2 1000
 	echo 0 >${CPU}2/online
-	echo 1 >${CPU}2/online
-	sleep 0.3
+	online 2
 done
 calls_on 2 1000
 finish_tracer
@@ -53,8 +60,7 @@ counted 'away for a moment' 2 4000
 
 echo 0 >${CPU}3/online
 start
-echo 1 >${CPU}3/online
-sleep 0.3
+online 3
 calls_on 3 1000
 finish_tracer
 counted 'online later than the tracer' 3 1000
@@ -63,9 +69,8 @@ start -C 1-2
 echo 0 >${CPU}2/online
 echo 0 >${CPU}3/online
 sleep 0.3
-echo 1 >${CPU}2/online
 echo 1 >${CPU}3/online
-sleep 0.3
+online 2
 calls_on 1 100
 calls_on 2 1000
 calls_on 3 500
@@ -94,8 +99,7 @@ done
 build/workloads/pingpong -c 0,1 100000000 &
 start -e sched:sched_switch
 echo 0 >${CPU}2/online
-echo 1 >${CPU}2/online
-sleep 0.5
+online 2
 calls_on 2 1000
 kill %1
 finish_tracer
@@ -114,13 +118,12 @@ counted 'a workload' 2 3000
 counted 'a workload' 0 100
 
 # The BPF sample filter also applies to the new events of the CPU.
-"$PROFSCRIPT" exec -e cpu-clock/freq=100/ 'count(ev._pid, ev._cpu)' --prio 125 >"$TMP/out" 2>"$TMP/err" &
+"$PROFSCRIPT" exec -e cpu-clock/freq=100/ 'count(ev._pid, ev._cpu)' --prio 125 -v >"$TMP/out" 2>"$TMP/err" &
 tracer=$!
 wait_ready $tracer
 echo 0 >${CPU}2/online
 sleep 0.2
-echo 1 >${CPU}2/online
-sleep 0.5
+online 2
 nice -n 5 taskset 4 sh -c 'while :; do :; done' &
 nice=$!
 taskset 4 sh -c 'while :; do :; done' &
@@ -151,8 +154,8 @@ follow() {
 away() {
 	echo 0 >${CPU}2/online
 	sleep "$1"
-	echo 1 >${CPU}2/online
-	sleep 0.5
+	online 2
+	sleep 0.5 # a script attaches its programs a little later
 }
 
 follow
@@ -177,7 +180,7 @@ expect_line 'a perf event of a script' '^faults	2	[1-9]' "$TMP/out"
 
 echo 0 >${CPU}2/online
 follow
-echo 1 >${CPU}2/online
+online 2
 sleep 0.5
 calls_on 2 2000
 finish_tracer

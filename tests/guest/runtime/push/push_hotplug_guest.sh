@@ -8,12 +8,20 @@ cd "$TOP" || exit 1
 CPU=/sys/devices/system/cpu/cpu
 EVENT=syscalls:sys_enter_getppid
 
+# online CPU: it is back, and the sender has said that it has its events
+online() {
+	said=$(notices "$1")
+	echo 1 >${CPU}$1/online
+	wait_for 20 noticed "$1"
+}
+notices() { grep "CPU #$1 came online" "$TMP/sent" | grep -vc 'its events before'; }
+noticed() { [ "$(notices "$1")" -gt "$said" ]; }
+
 # away SECONDS: CPU 2 is offline for this time
 away() {
 	echo 0 >${CPU}2/online
 	sleep "$1"
-	echo 1 >${CPU}2/online
-	sleep 0.3
+	online 2
 }
 
 # send: a sender to a receiver that counts by CPU, and to a file
@@ -65,8 +73,7 @@ got 'away for a moment' 2 4000
 
 echo 0 >${CPU}3/online
 send
-echo 1 >${CPU}3/online
-sleep 0.3
+online 3
 calls_on 3 1000
 finish_sender
 got 'online later than the sender' 3 1000

@@ -41,8 +41,19 @@ sleep 0.3
 check 'after Ctrl-C it waits for the reader' kill -0 $tracer
 kill -INT $tracer
 ends_with_status_1 'a second Ctrl-C'
-timeout -s INT 1 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter 2>/dev/null | { sleep 2; cat; } >"$TMP/out"
-check 'what comes late gets the whole output' test "$(tail -c 1 "$TMP/out" | xxd -p)" = 0a -a "$(stat -c %s "$TMP/out")" -gt 70000
+workload syscalls 2000
+mkfifo "$TMP/late"
+{ until [ -e "$TMP/ended" ]; do sleep 0.05; done && cat; } <"$TMP/late" >"$TMP/out" &
+reader=$!
+"$PROFSCRIPT" trace -m 1024 -e raw_syscalls:sys_enter -p "$WORKLOAD,$$" >"$TMP/late" 2>"$TMP/err" &
+tracer=$!
+wait_ready $tracer
+go
+kill -INT $tracer
+: >"$TMP/ended"
+wait $tracer $reader
+check 'what comes late gets the whole output' test "$(tail -c 1 "$TMP/out" | xxd -p)" = 0a -a \
+	"$(grep -c "sys_enter: NR $GETPPID " "$TMP/out")" -ge 2000
 
 # --dry-run has no session that could end.
 "$PROFSCRIPT" trace --dry-run -e 'syscalls:*' 2>"$TMP/err" | { sleep 1; cat; } >"$TMP/out"

@@ -10,7 +10,13 @@ hist=(exec -e sched:sched_switch 'hist(ev.prev_pid)' -i 200)
 check 'a histogram, with earlier ones as a heat map' picture histogram "${hist[@]}"
 check 'without colors' picture plain "${hist[@]}"
 check 'counts by period, as a heat map' picture periods stat -e sched:sched_switch --period 20ms -i 200 --perins
-check 'without -i, what was counted so far' picture total exec -e sched:sched_switch 'count(ev.prev_comm)'
+check 'without -i, what was counted so far' picture 'prev_comm +count' exec -e sched:sched_switch 'count(ev.prev_comm)'
+check 'latencies' picture 'calls +total' rundelay
+check 'system calls' picture 'syscalls +calls' syscalls
+check 'states' picture 'St +calls' task-state
+check 'numbers' picture 'sched_stat_runtime +\d+ ' num-dist -e sched:sched_stat_runtime//num=runtime/
+check 'leaks' picture 'KMEMLEAK STATS' kmemleak --alloc kmem:kmalloc --free kmem:kfree
+check 'migrations' picture 'total' sched-migrate
 check 'text if lines are printed, too' picture none exec -e sched:sched_switch 'hist(ev.prev_pid) print(1)' -i 200
 "$PROFSCRIPT" "${hist[@]}" --duration 1 >"$TMP/out"
 check 'a pipe gets text' test "$(grep -c '^hist(ev.prev_pid):$' "$TMP/out")" -ge 2

@@ -80,6 +80,28 @@ return { summary = 's', start = function(_, out)
 end }
 END
 compiled 'joins, maps, windows and checked keys' dispatch -- "$TMP/libraries.lua" --input "$here/zstd.data"
+cat >"$TMP/many.lua" <<'END'
+local aggregate, join, map = require 'lib.aggregate', require 'lib.join', require 'lib.map'
+return { summary = 's', start = function(_, out)
+  local keys, calls, times, sum = map.new(), join.new(), aggregate.new('quantiles', { 'id' }), 0
+  return {
+    lost = calls.lost,
+    ['raw_syscalls:sys_enter'] = function(ev)
+      keys:add(ev:u64 'id' + 0xffff888100000000ULL)
+      calls:start(ev._tid, ev._time, ev.id)
+      times:add(ev.args[0] % 4096, ev.id)
+    end,
+    ['raw_syscalls:sys_exit'] = function(ev)
+      sum = sum + keys:add(ev.id)
+      local ns, id = calls:finish(ev._tid, ev._time)
+      if ns then sum = sum + ns + id end
+      times:add(ev._time % 4096, ev.id)
+    end,
+    stop = function() out:print(sum) times:print(out) end,
+  }
+end }
+END
+compiled 'many libraries in one handler' dispatch -- "$TMP/many.lua" --input "$here/zstd.data"
 compiled 'wakeups.lua' dispatch -- "$TOP/examples/wakeups.lua" --input "$here/sched.data"
 compiled 'sources with -N' limits dispatch -- exec \
 	-e 'trace/-e raw_syscalls:sys_exit -N 4000/,trace/-e raw_syscalls:sys_enter -N 9000/' 'count(ev.id)' --input "$here/zstd.data"
@@ -110,6 +132,7 @@ perf record -q -m 1024 -a -e sched:sched_switch,sched:sched_wakeup,sched:sched_w
 	perf bench sched pipe -l 20000 >/dev/null 2>&1
 compiled task-state dispatch -- task-state --input "$TMP/sched"
 compiled oncpu dispatch -- oncpu -i 100s --input "$TMP/sched"
+compiled offcpu dispatch -- offcpu --input "$TMP/sched"
 perf record -q -m 1024 -a -e kmem:kmalloc,kmem:kfree -o "$TMP/kmem" -- perf bench sched messaging -g 2 -l 20 \
 	>/dev/null 2>&1
 compiled kmemleak dispatch -- kmemleak --alloc kmem:kmalloc --free kmem:kfree --input "$TMP/kmem"

@@ -6,14 +6,19 @@ needs_tracepoint syscalls:sys_enter_write syscalls:sys_exit_read
 cd "$TMP" || exit 1
 
 code=
-for one in write:buf read:buf pwrite64:buf readlink:buf writev:vec readv:vec sendto:buff recvfrom:ubuf sendmsg:msg \
-	recvmsg:msg connect:uservaddr; do
+for one in write:buf read:buf pwrite64:buf readlink:buf writev:vec readv:vec sendto:buff recvfrom:ubuf,addr sendmsg:msg \
+	recvmsg:msg connect:uservaddr accept:upeer_sockaddr getsockname:usockaddr getpeername:usockaddr getsockopt:optval \
+	process_vm_readv:lvec process_vm_writev:lvec sched_getaffinity:user_mask_ptr; do
 	for side in enter exit; do
-		name=syscalls:sys_${side}_${one%:*}
-		code+="    ['$name'] = function(ev)
-      if ev._comm == 'buffers' then out:row { 'event', '${one%:*}', 'side', '$side', 'text', ev:string '${one#*:}' } end
-    end,
+		code+="    ['syscalls:sys_${side}_${one%:*}'] = function(ev)
+      if ev._comm ~= 'buffers' then return end
 "
+		for argument in $(tr , ' ' <<<"${one#*:}"); do
+			code+="      out:row { 'event', '${one%:*}', 'side', '$side', 'text', ev:string '$argument' }
+"
+		done
+		code+='    end,
+'
 	done
 done
 printf 'return { summary = "buffers", start = function(_, out)\n  return {\n%s  }\nend }\n' "$code" >buffers.lua
@@ -36,10 +41,13 @@ for side in enter exit; do
 		result $? "$side: ${line:0:40}" out
 	done
 done
-for call in read readlink readv recvfrom recvmsg; do
+for call in read readlink readv recvfrom recvmsg accept getsockname getpeername getsockopt process_vm_readv; do
 	expect_line "$call has nothing before it returns" "^$call +enter +<unwritten>$" out
 done
-for line in 'read hello\x0a' 'readlink /' 'readv onetwo' 'recvfrom sent' 'recvmsg message'; do
+for line in 'read hello\x0a' 'readlink /' 'readv onetwo' 'recvfrom sent' 'recvmsg message' \
+	'recvmsg <unwritten>' 'recvfrom data' 'recvfrom \x01\x00\x00Datagram' 'recvfrom <null>' 'accept \x01\x00\x00Buffers' \
+	'getsockname \x01\x00\x00buf...' 'getpeername \x01\x00\x00buffers' 'getsockopt \x01\x00\x00\x00' \
+	'getsockopt \x00\x00\x00\x00...' 'process_vm_readv own' 'process_vm_writev own'; do
 	grep -qxF -- "${line%% *} exit ${line#* }" <(tr -s ' ' <out)
 	result $? "exit: $line" out
 done
@@ -48,6 +56,6 @@ check 'a failed call has filled nothing' test "$(grep -cE '^read +exit *$' out)"
 
 "$PROFSCRIPT" trace -e 'syscalls:sys_enter_write/str(buf) == "hello\n"/' -- "$TOP/build/workloads/buffers" >out 2>err
 check 'str() of a buffer' test "$(grep -c '\*buf: "hello\\x0a"$' out)" -eq 1
-"$PROFSCRIPT" exec -e syscalls:sys_exit_getsockopt 'print(ev:string "optval")' --duration 0.1 >out 2>err
+"$PROFSCRIPT" exec -e syscalls:sys_exit_syslog 'print(ev:string "buf")' --duration 0.1 >out 2>err
 check 'a buffer whose end nobody knows is refused' test $? -eq 1
-expect_line 'with its name' "has no string 'optval'|have no string 'optval'|no string .optval." err
+expect_line 'with its name' "has no string 'buf'|have no string 'buf'|no string .buf." err

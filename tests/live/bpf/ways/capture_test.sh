@@ -175,15 +175,4 @@ expect_line 'and of one that does' 'read through perf: the common_flags of sched
 
 # --- the end --------------------------------------------------------------------------------------
 
-if command -v bpftool >/dev/null; then
-	start "$SEEN" -e sched:sched_switch -e raw_syscalls:sys_enter --capture bpf
-	mapfile -t ids < <(sed -n 's/^prog_id:[^0-9]*//p' /proc/$tracer/fdinfo/* | sort -u)
-	check 'a program for each event' test ${#ids[@]} -eq 2
-	kill -KILL $tracer
-	wait $tracer 2>/dev/null
-	# shellcheck disable=SC2317 # wait_for calls it
-	gone() { ! bpftool prog show id "${ids[0]}" && ! bpftool prog show id "${ids[1]}"; }
-	check 'SIGKILL leaves none' wait_for 10 gone
-else
-	skip 'SIGKILL leaves none' 'bpftool is not installed'
-fi
+leaves_no_program 2 "$SEEN" -e sched:sched_switch -e raw_syscalls:sys_enter --capture bpf

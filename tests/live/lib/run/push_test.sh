@@ -26,6 +26,12 @@ number() { sed -E "s/.*\b$1 ([0-9]+).*/\1/" groups; }
 # groups FILE: what a stream contains goes to $TMP/groups
 groups() { python3 "$wire" groups "$1" >groups; }
 
+# got N FILE: the receiver that writes it has so many events; told: or was told that they were before, or are lost
+# shellcheck disable=SC2317 # wait_for calls them
+got() { groups "$2" && test "$(number events)" -ge "$1"; }
+# shellcheck disable=SC2317
+told() { groups "$2" && test $(($(number first) + $(number events) + $(number gaps))) -ge "$1"; }
+
 # of_report N: the Nth number of the tracer's line at its end: events, sent, dropped
 of_report() { sed -nE 's/^push [^ ]+: ([0-9]+) events, ([0-9]+) sent, ([0-9]+) dropped$/\'"$1"'/p' err | tail -n 1; }
 
@@ -119,9 +125,8 @@ wait_for 20 test -s slow.data
 kill -STOP $slow
 "$syscalls" 400000
 kill -CONT $slow
-sleep 0.5
 "$syscalls" 1000
-sleep 0.5
+wait_for 60 told 402000 slow.data
 stop
 wait $slow
 groups slow.data
@@ -147,6 +152,7 @@ wait_for 20 test -s unix.data
 check_status 'only one run listens there' 1 "$PROFSCRIPT" trace -e "$enter" --push "unix:$TMP/socket"
 expect_line 'which is told' "^profscript: cannot listen at unix:$TMP/socket: the path is in use$" .check
 "$syscalls" 5000
+wait_for 20 got 5000 unix.data
 stop
 wait $reader
 groups unix.data
@@ -168,10 +174,12 @@ python3 "$wire" receive "unix:$TMP/socket" right >right.data &
 reader=$!
 wait_for 20 test -s right.data
 "$syscalls" 3000
+wait_for 20 got 3000 right.data
 stop
 wait $reader
 groups right.data
-check 'the right secret' test "$(number events)" -ge 3000
+test "$(number events)" -ge 3000
+result $? 'the right secret' err
 chmod 644 right
 refused 'a secret that others can read' 1 'right: other users can read or write the secret' \
 	trace -e "$enter" --push 9900 --secret right

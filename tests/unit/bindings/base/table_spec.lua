@@ -78,6 +78,66 @@ describe('columns', function()
       tables.render(spec, { { a = 123456, b = 1 }, { a = 2, b = 3 } }))
   end)
 
+  it('have their decimal points and units below each other', function()
+    local spec = tables.new('t', { { name = 'comm' }, { name = 'sum' }, { name = 'wait', unit = 'ns' } })
+    assert.equal(lines(
+      'comm       sum      wait',
+      '---- --------- ---------',
+      'a    1403.2877   1.08 s',
+      'b       0.526   64    us',
+      'c      12      512    ns'
+    ), tables.render(spec, { { comm = 'a', sum = 1403.2877, wait = 1084239839 },
+      { comm = 'b', sum = 0.526, wait = 64000 }, { comm = 'c', sum = 12, wait = 512 } }))
+  end)
+
+  it('may have a unit of each row', function()
+    local spec = tables.new('t', { { name = 'n', unit_of = function(row) return row.of end } })
+    assert.equal(lines('   n', '-----', '1 MiB', '7'),
+      (tables.render(spec, { { n = 2 ^ 20, of = 'bytes' }, { n = 7 } }):gsub('\n +', '\n'):gsub('^%s+', '   ')))
+  end)
+
+  it('are as narrow as a terminal needs', function()
+    local spec = tables.new('t', { { name = 'k' }, { name = 'n', width = 9 } })
+    local row = { k = ('p'):rep(15), n = 12345 }
+    assert.equal(lines('k                       n', '--------------- ---------', row.k .. '     12345'),
+      tables.render(spec, { row }, false, 25))
+    assert.equal(lines('k                   n', '--------------- -----', row.k .. ' 12345'),
+      tables.render(spec, { row }, false, 24))
+  end)
+
+  it('are cut where a terminal ends, the widest text first', function()
+    local spec = tables.new('t', { { name = 'k' }, { name = 'n' }, { name = 'path' } })
+    local row = { k = ('ä'):rep(30), n = 12345, path = ('p'):rep(20) }
+    assert.equal(lines(
+      'k                  n path',
+      '-------------- ----- --------------',
+      ('ä'):rep(13) .. '… 12345 ' .. ('p'):rep(13) .. '…'
+    ), tables.render(spec, { row }, false, 35))
+    assert.truthy(tables.render(spec, { row }):find(row.k, 1, true))
+    local narrow = tables.render(spec, { row }, false, 10)
+    assert.truthy(narrow:find(('ä'):rep(11) .. '… 12345 ' .. ('p'):rep(11) .. '…', 1, true))
+  end)
+
+  it('can be what rows are sorted by', function()
+    local spec = tables.new('t', { { name = 'pid', metric = 'label' }, { name = 'comm' },
+      { name = 'max_ns', title = 'max(us)' } })
+    local rows = { { pid = 2, comm = 'b', max_ns = 5 }, { pid = 1, comm = 'c', max_ns = 5ULL },
+      { comm = 'all', max_ns = 99, is_total = true }, { pid = 3, comm = 'a', max_ns = 7 } }
+    local function order(by)
+      local comms = {}
+      for i, row in ipairs(tables.sorted(spec, rows, by)) do comms[i] = row.comm end
+      return table.concat(comms, ' ')
+    end
+    assert.equal('a b c all', order 'max')
+    assert.equal('a b c all', order 'max(us)')
+    assert.equal('a b c all', order 'MAX_NS')
+    assert.equal('c b a all', order 'pid')
+    assert.equal('a b c all', order 'comm')
+    assert.equal('b c all a', order 'min')
+    spec.is_ordered = true
+    assert.equal('b c all a', order 'max')
+  end)
+
   it('count characters, not bytes', function()
     local spec = tables.new('t', { { name = 'a', align = 'right' } })
     assert.equal(lines('   a', '----', '   ü', 'abcd'), tables.render(spec, { { a = 'ü' }, { a = 'abcd' } }))

@@ -132,4 +132,34 @@ describe('values for people', function()
     end
     assert.equal('16 EiB', units.bytes(0xffffffffffffffffULL))
   end)
+
+  it('have three digits, also where rounding makes a larger unit', function()
+    for ns, text in pairs { [999700] = '1 ms', [999499] = '999 us', [9996] = '10.0 us', [99960] = '100 us',
+      [-999999] = '-1 ms', [0.25] = '0.25 ns', [512.4] = '512 ns' } do
+      assert.equal(text, units.time(ns))
+    end
+    assert.equal('1 MiB', units.bytes(2 ^ 20 - 1))
+  end)
+
+  it('are known by the name of their unit', function()
+    assert.equal('1.50 ms', units.text(1.5, 'ms'))
+    assert.equal('64 KiB', units.text(64, 'kb'))
+    assert.equal('0xffffffffffffffff', units.text(-1, 'address'))
+    assert.equal('2 MiB/s', units.text(2 ^ 21, 'bytes/s'))
+    assert.equal('1500/s', units.text(1500, 'count/s'))
+    assert.equal('1500.5', units.text(1500.5))
+    assert.is_nil(units.get 'parsec')
+    assert.is_nil(units.get 'parsec/s')
+  end)
+
+  it('have the unit that a column or a field says', function()
+    assert.same({ 'ns', 'wait' }, { units.of { name = 'wait_ns' } })
+    assert.same({ 'bytes', '' }, { units.of { name = 'bytes' } })
+    assert.same({ 'ms' }, { units.of { name = 'wait_ns', unit = 'ms' } })
+    assert.equal('percent', units.of { name = 'hit', title = 'HIT%' })
+    assert.is_nil(units.of { name = 'answers' })
+    assert.equal('ns', units.of_field 'runtime')
+    assert.equal('bytes', units.of_field 'bytes_alloc')
+    assert.is_nil(units.of_field 'pid')
+  end)
 end)

@@ -31,7 +31,8 @@ describe('plugins', function()
     local options = { { name = 'watch' }, { name = 'remote_slack' }, { name = 'output' }, { name = 'csv' } }
     plugins.add_options(options)
     assert.same({ 'watch', 'usage_self', 'perfeval_cpus', 'perfeval_pids', 'sampling_limit', 'remote_slack', 'push',
-      'record', 'secret', 'output', 'export', 'prometheus', 'otlp', 'serve', 'csv', 'query' }, names_of(options))
+      'record', 'secret', 'output', 'export', 'prometheus', 'otlp', 'serve', 'csv', 'sort', 'query' },
+      names_of(options))
   end)
 
   it('cannot follow an option that does not exist', function()

@@ -5,7 +5,7 @@ local figures = require 'bindings.report.figures'
 --- Figures of an event of which 100 fired, and all were used, with changes.
 local function event(changes)
   local f = { name = 'a:b', way = 'sample', fired = 100, lost = 0, early = 0, read = 100, rest = 0, is_exact = true,
-    rejected = { filter = 0, target = 0, gate = 0, limit = 0 }, filters = {} }
+    per = 1, rejected = { filter = 0, target = 0, gate = 0, limit = 0 }, filters = {} }
   for name, value in pairs(changes or {}) do f[name] = value end
   return f
 end
@@ -50,6 +50,35 @@ describe('differences', function()
   it('are not known where the kernel counts something else than samples', function()
     assert.same({}, differences { fired = 4000, is_exact = false })
     assert.same({}, differences { way = 'recording', fired = false, lost = false, is_exact = false })
+  end)
+
+  it('are more samples than can have fired, whatever the kernel counts', function()
+    assert.same({}, differences { fired = 101, is_exact = false })
+    assert.same({ '102 a:b were read, which is 2 more than the kernel counted' },
+      differences { read = 102, is_exact = false })
+    assert.same({}, differences { read = 102, is_exact = false, per = false }) -- such as ns of waits
+  end)
+
+  it('know what a sample of a period stands for', function()
+    assert.same({}, differences { fired = 714, read = 100, per = 7, margin = 2 })
+    assert.same({}, differences { fired = 714, read = 70, lost = 20, early = 5, rest = 5, per = 7, margin = 2 })
+    assert.same({ '3 samples of a:b are missing: the kernel counted 722 events, and each sample is 7 of them' },
+      differences { fired = 722, read = 100, per = 7, margin = 2 })
+    assert.same({ '100 samples of a:b were read, which is 1 more than the kernel counted' },
+      differences { fired = 699, read = 100, per = 7, margin = 2 })
+  end)
+
+  it('are those of sums, whoever has counted them', function()
+    local sum = { name = 'events of web1', by = 'the sender', fate = 'they did not arrive' }
+    local function of(changes)
+      for name, value in pairs(sum) do changes[name] = value end
+      return differences(changes)
+    end
+    assert.same({}, of {})
+    assert.same({}, of { read = 90, lost = 10 })
+    assert.same({ '2 of 100 events of web1 are missing: the sender counted them, but they did not arrive' },
+      of { read = 98 })
+    assert.same({ '102 events of web1 were read, which is 2 more than the sender counted' }, of { read = 102 })
   end)
 
   it('are told for each event', function()
@@ -144,6 +173,24 @@ describe('empty results', function()
       causes({ {}, { fired = 0, read = 0, filters = { kernel = 'x' } } }, pairs_of()))
   end)
 
+  it('come from numbers of tasks in other namespaces', function()
+    local none = { fired = 0, read = 0 }
+    local function meaning() return '12 of another pid namespace is 345 (x) here' end
+    assert.equal('no a:b happened in the target; 12 of another pid namespace is 345 (x) here',
+      causes({ none }, { target = 'the target', meaning = meaning }))
+    assert.equal('no a:b happened', causes({ none }, { meaning = meaning }))
+    assert.equal('no a:b happened in the target', causes({ none }, { target = 'the target', meaning = function() end }))
+    assert.equal('100 a:b were read', causes({ {} }, { target = 'the target', meaning = meaning }))
+    local foreign = { foreign_pids = 'fields have other numbers' }
+    assert.equal("no a:b passed the filter 'next_pid==12'; fields have other numbers",
+      causes({ { fired = 0, read = 0, filters = { kernel = 'next_pid==12' } } }, foreign))
+    assert.equal("no a:b passed the filter 'prio<12'",
+      causes({ { fired = 0, read = 0, filters = { kernel = 'prio<12' } } }, foreign))
+    foreign.pairs = { pairs = 0, unstarted = 7, started = 6, firsts = 'a:b', seconds = 'c:d', key = 'common_pid' }
+    assert.equal('none of 7 c:d had the key common_pid of one of 6 a:b before it; fields have other numbers',
+      causes({ {} }, foreign))
+  end)
+
   it('may have other causes', function()
     assert.equal('100 a:b were read', causes { {} })
     assert.is_nil(causes { { fired = 100, read = 0 } })
@@ -160,12 +207,15 @@ end)
 describe('all samples', function()
   it('were rejected only if no handler got any', function()
     local none = event { rejected = rejected('filter', 100), filters = { user = 'x' } }
-    assert.equal("the filter 'x' rejected all 100 a:b", figures.silence { none })
-    assert.is_nil(figures.silence { none, event() })
-    assert.is_nil(figures.silence { event { fired = 0, read = 0 } })
-    assert.equal('perf sees none of 7 a:b',
-      figures.silence { event { fired = 0, read = 0, hidden = 7, hiders = { 'x' } } })
-    assert.is_nil(figures.silence { event { rejected = rejected('limit', 100) } })
+    local function silence(list, context) return figures.silence(list, context or {}) end
+    assert.equal("the filter 'x' rejected all 100 a:b", silence { none })
+    assert.is_nil(silence { none, event() })
+    assert.is_nil(silence { event { fired = 0, read = 0 } })
+    assert.equal('perf sees none of 7 a:b', silence { event { fired = 0, read = 0, hidden = 7, hiders = { 'x' } } })
+    assert.is_nil(silence { event { rejected = rejected('limit', 100) } })
+    local context = { target = 'the target', meaning = function() return '12 is 345' end }
+    assert.equal('12 is 345', silence({ event { fired = 0, read = 0 } }, context))
+    assert.is_nil(silence({ event() }, context))
   end)
 end)
 

@@ -148,8 +148,9 @@ run and output options:
       --sampling-limit N    stop if --perfeval-* counts more than N events per
                             second for each CPU or thread with events
       --allow-exec          let exec= and other expressions call system()
-      --dry-run[=code]      print what would be opened and exit; code: with the
-                            generated loops and BPF programs
+      --dry-run[=WHAT]      print what would be opened and exit; code: with the
+                            generated loops and BPF programs; schema: instead,
+                            the JSON Schema of the lines that --json prints
       --input FILE          read a recording (- is stdin), or what PORT,
                             HOST:PORT, unix:PATH or vsock:CID:PORT sends
       --time START,STOP     read only this part of a recording: seconds as
@@ -180,6 +181,8 @@ run and output options:
                             output format (default text)
       --json                same as --format json
       --csv                 same as --format csv
+      --sort COLUMN         sort the rows of tables by a column: values from the
+                            largest, keys and texts in their order
       --query SQL           print the results of SELECT statements on the rows
                             of each report instead of these; the columns are
                             those of --csv

@@ -48,6 +48,23 @@ describe('oneliner.compile', function()
     }, tables_of(program))
   end)
 
+  it('prints tables by key, or the largest values', function()
+    local shown
+    local out = { table = function(_, _, rows) shown = rows end, print = function(_, text) shown = text end }
+    local scope = oneliner.globals({}, out, {})
+    scope.print { b = 1, a = 2, [10] = 3, [9] = { x = 4, [7] = 5 } }
+    assert.same({ { key = 10, value = 3 }, { key = '9, 7', value = 5 }, { key = '9, x', value = 4 },
+      { key = 'a', value = 2 }, { key = 'b', value = 1 } }, shown)
+    scope.print({ b = 1, a = 2, c = 2 }, 2)
+    assert.same({ { key = 'a', value = 2 }, { key = 'c', value = 2 } }, shown)
+    local waits = require('lib.map').new(2)
+    waits:set(1, 'x', 5)
+    scope.print(waits)
+    assert.same({ { key = '1, x', value = 5 } }, shown)
+    scope.print {}
+    assert.equal('{}', shown)
+  end)
+
   it('ignores other calls', function()
     for _, source in ipairs {
       'x.count(1)', 'x:count(1)', "print('count(1)')",

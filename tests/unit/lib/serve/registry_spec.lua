@@ -36,6 +36,14 @@ describe('metrics of tables', function()
     assert.equal(2, #lines(metrics)) -- no report about b and a
   end)
 
+  it('have the base unit of a column', function()
+    local metrics = new()
+    metrics:table(tables.new('t', { { name = 'busy', unit = 'ms', metric = 'counter' }, { name = 'size', unit = 'kb' },
+      { name = 'place', unit = 'address' } }), { { busy = 1500, size = 2, place = 3 } })
+    assert.same({ 'profscript_my_script_t_busy_seconds_total 1.5', 'profscript_my_script_t_size_bytes 2048',
+      'profscript_my_script_t_place 3' }, lines(metrics))
+  end)
+
   it('tell of rows that replace each other', function()
     local metrics = new()
     local function report(columns, ...)

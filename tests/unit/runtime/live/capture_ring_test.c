@@ -22,6 +22,7 @@
 #include "live/ring.h"
 #include "os/clock.h"
 #include "os/cpus.h"
+#include "source.h"
 
 enum {
 	SIZE = 4 * 4096,
@@ -300,6 +301,39 @@ static void counts_losses_once(void **state)
 	free_world(w);
 }
 
+/* What programs have written is known, whatever is read of it. */
+static void accounts_for_what_was_written(void **state)
+{
+	struct source_account account;
+	struct world *w = new_world("0-2");
+
+	(void)state;
+	capture_rings_enable(w->captures);
+	put(w, 0, 71, 10);
+	put(w, 2, 72, 20);
+	put(w, 2, 71, 30);
+	capture_rings_account(w->captures, true, &account);
+	assert_int_equal(account.fired, 3 * sizeof(struct sample));
+	assert_int_equal(account.lost, 0);
+	assert_true(account.is_exact && account.is_sum);
+	*word(w, 2, CAPTURE_LOST) = 4;
+	capture_rings_account(w->captures, true, &account);
+	assert_int_equal(account.lost, 4);
+	assert_false(account.is_exact);
+	free_world(w);
+
+	w = make_world("0-2", true);
+	capture_rings_enable(w->captures);
+	put_backward(w, 1, 10);
+	put_backward(w, 1, 20);
+	capture_rings_account(w->captures, true, &account);
+	assert_int_equal(account.fired, 2 * sizeof(struct sample));
+	assert_true(account.is_exact);
+	capture_rings_account(w->captures, false, &account);
+	assert_false(account.is_exact);
+	free_world(w);
+}
+
 static void answers_the_bell(void **state)
 {
 	struct world *w = new_world("0-2");
@@ -403,6 +437,7 @@ int main(void)
 		cmocka_unit_test(only_the_targets_cpus),
 		cmocka_unit_test(publishes_at_the_end),
 		cmocka_unit_test(counts_losses_once),
+		cmocka_unit_test(accounts_for_what_was_written),
 		cmocka_unit_test(answers_the_bell),
 		cmocka_unit_test(dumps_overwritten_rings),
 		cmocka_unit_test(pausing_waits_for_programs),

@@ -277,6 +277,45 @@ static void counted_events_have_leaders(void **state)
 	evlist_free(p);
 }
 
+/* What samples stand for, so that they can be compared with the kernel's counter. */
+static void what_counters_say_about_samples(void **state)
+{
+	struct source_target all = all_cpus(), some = some_threads();
+	struct event_request faults = software("page-faults", 8), clock = faults, cycles = faults,
+			     waits = tracepoint("sched:sched_stat_wait"),
+			     wakeup = tracepoint("sched:sched_wakeup");
+	struct evlist *p = plan(&faults, 1, &all), *q = plan(&faults, 1, &some);
+	bool knows_lost = p->has_lost;
+
+	(void)state;
+	assert_int_equal(evlist_per_sample(&faults), 1);
+	assert_int_equal(evlist_is_exact(p, &faults), knows_lost);
+	assert_int_equal(evlist_is_exact(q, &faults), knows_lost);
+	faults.attr.sample_period = 7;
+	assert_int_equal(evlist_per_sample(&faults), 7);
+	assert_int_equal(evlist_is_exact(q, &faults), knows_lost);
+	q->target.inherit = true; /* each child begins a period */
+	assert_false(evlist_is_exact(q, &faults));
+	faults.attr.freq = 1;
+	assert_int_equal(evlist_per_sample(&faults), 1);
+	assert_false(evlist_is_exact(p, &faults));
+	clock.attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	clock.attr.sample_period = 1000000;
+	assert_int_equal(evlist_per_sample(&clock), 1);
+	assert_false(evlist_is_exact(p, &clock));
+	cycles.attr = (struct perf_event_attr){.type = PERF_TYPE_HARDWARE, .sample_period = 1000};
+	assert_int_equal(evlist_per_sample(&cycles), 1);
+	assert_false(evlist_is_exact(p, &cycles));
+	cycles.attr.sample_period = 1; /* maybe a branch trace */
+	assert_int_equal(evlist_per_sample(&cycles), 0);
+	assert_int_equal(evlist_per_sample(&waits), 0); /* it counts ns */
+	assert_int_equal(evlist_per_sample(&wakeup), 1);
+	assert_int_equal(evlist_is_exact(p, &wakeup), knows_lost);
+	assert_false(evlist_is_exact(q, &wakeup)); /* it also counts for who is woken up */
+	evlist_free(q);
+	evlist_free(p);
+}
+
 /* It depends on what else this user may do. */
 static const char *why_not_permitted(void)
 {
@@ -331,6 +370,7 @@ int main(void)
 		TEST(whose_rings),
 		TEST(what_samples_hold),
 		TEST(counted_events_have_leaders),
+		TEST(what_counters_say_about_samples),
 		TEST(why_an_event_is_refused),
 	};
 

@@ -63,6 +63,9 @@ static void test_complete(void **state)
 		s.read.samples += 10;
 	}
 	expect_none(&s);
+	assert_int_equal(s.gaps.made, 60);
+	assert_int_equal(s.gaps.missing, 0);
+	assert_false(s.gaps.is_unsure);
 }
 
 static void test_dropped(void **state)
@@ -76,6 +79,9 @@ static void test_dropped(void **state)
 	assert_null(gaps_next(&s.gaps, 99));
 	expect_gap(&s, 100, 401, 30);
 	expect_none(&s);
+	assert_int_equal(s.gaps.made, 50);
+	assert_int_equal(s.gaps.missing, 30);
+	assert_false(s.gaps.is_unsure);
 }
 
 /* Of five records that the kernel lost, the dropped groups reported what the others did not. */
@@ -156,6 +162,9 @@ static void test_broken_inside_a_group(void **state)
 	break_link(&s);
 	group(&s, 6, 0);
 	expect_none(&s);
+	assert_int_equal(s.gaps.made, 10 + 10 + 30 + 10 + 10);
+	assert_int_equal(s.gaps.missing, 6 + 30);
+	assert_false(s.gaps.is_unsure);
 }
 
 static void test_another_sender(void **state)
@@ -169,6 +178,8 @@ static void test_another_sender(void **state)
 	group(&s, 9, 0);
 	expect_gap(&s, 600, 901, 0);
 	expect_none(&s);
+	assert_int_equal(s.gaps.made, 20);
+	assert_true(s.gaps.is_unsure);
 }
 
 /* More gaps than there is room for are joined, and their sum stays right. */
