@@ -281,8 +281,8 @@ function tally.of(services, keys, names)
     _list = {}, _stats = ffi.new 'double[3]' }, Tally)
 end
 
---- Returns the account of the histograms of keys, whose buckets are not in the rows: each event of a row is in one. nil:
---- there are none.
+--- Returns the account of the histograms of keys, whose buckets are not in the rows: each event of a row is in one.
+--- nil: there are none.
 ---@package
 ---@return Figures?
 function Tally:figures()
