@@ -44,12 +44,14 @@ local function figures_of(run, event)
   C.session_read_account(run.session, event.class, got)
   local enabled, running = tonumber(got.enabled), tonumber(got.running)
   local has_counter = got.has_kernel and not got.is_sum
+  -- Programs that have captured and lost none have not seen any.
+  local is_none = got.is_sum and event.request.captured.rings ~= 0 and got.lost + got.read + got.early + got.rest == 0
   local program = not route.is_filtered(event.route) and event.filters.user or nil
   return {
     name = event.name,
     way = event.route.way,
-    fired = has_counter and tonumber(got.fired) or nil,
-    lost = has_counter and tonumber(got.lost) or nil,
+    fired = is_none and 0 or has_counter and tonumber(got.fired) or nil,
+    lost = is_none and 0 or has_counter and tonumber(got.lost) or nil,
     per = has_counter and got.per_sample > 0 and got.per_sample or nil,
     early = tonumber(got.early),
     read = tonumber(got.read),
