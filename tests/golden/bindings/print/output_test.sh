@@ -93,6 +93,8 @@ return { summary = 's', start = function(_, out, session)
   end }
 end }
 LUA
+"$PROFSCRIPT" trace -e page-faults --json -N 1 --input "$DATA/raw.data" >"$TMP/got" 2>&1
+expect_line "the addresses of perf's events" '"_ip":"0x[0-9a-f]+"' "$TMP/got"
 "$PROFSCRIPT" "$TMP/column.lua" --json --input "$DATA/kmem.data" >"$TMP/got" 2>&1
 expect_line 'a column of addresses' '"at":"0xffff88812cc73000"' "$TMP/got"
 "$PROFSCRIPT" exec -e kmem:kmalloc 'sum(ev.ptr) quantiles(ev.ptr) hist(ev.ptr) print(ev.ptr - 1)' --input "$DATA/kmem.data" \
