@@ -2,11 +2,37 @@
 /* Sample filter: returning 0 drops the sample before it is recorded. The constants are set before
  * the program is loaded, so that the verifier removes the unused tests. */
 #include <stdbool.h>
-#include "kernel.h"
+#include <linux/types.h>
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+
+/* The members of kernel structures that are read. libbpf looks up their offsets (CO-RE). */
+#define KERNEL __attribute__((preserve_access_index))
+
+struct rq {
+	unsigned int nr_running; /* of all classes, including the running task */
+} KERNEL;
+
+struct cfs_rq {
+	struct rq *rq;
+} KERNEL;
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq; /* only with CONFIG_FAIR_GROUP_SCHED */
+} KERNEL;
+
+struct thread_info {
+	unsigned long flags;
+} KERNEL;
+
+struct task_struct {
+	struct thread_info thread_info; /* only with CONFIG_THREAD_INFO_IN_TASK */
+	struct sched_entity se;
+	unsigned int policy;
+	int prio;
+} KERNEL;
 
 enum { ANY = -1, NR_PRIOS = 140 };
 

@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-command=(./profscript multi-trace.lua -e sched:sched_wakeup//key=pid/
+command=(./profscript multi-trace -e sched:sched_wakeup//key=pid/
 	-e sched:sched_switch//key=next_pid/ -i 1000)
 
 show() {

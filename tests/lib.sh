@@ -283,6 +283,21 @@ capture_agrees() {
 	check "$name: the same warnings" diff "$TMP/perf.err" "$TMP/err"
 }
 
+# leaves_no_program N ARG...: a run has N BPF programs, whose names say whose they are, and SIGKILL leaves none
+leaves_no_program() {
+	local want=$1 id ids
+	shift
+	command -v bpftool >/dev/null || { skip 'SIGKILL leaves none' 'bpftool is not installed' && return; }
+	start "$@"
+	mapfile -t ids < <(sed -n 's/^prog_id:[^0-9]*//p' /proc/$tracer/fdinfo/* | sort -u)
+	for id in "${ids[@]}"; do bpftool prog show id "$id"; done >"$TMP/programs"
+	check "$want programs run" test "$(grep -c ' name ps_' "$TMP/programs")" -eq "$want" -a ${#ids[@]} -eq "$want"
+	{ kill -KILL $tracer && wait $tracer; } 2>/dev/null
+	# shellcheck disable=SC2317 # wait_for calls it
+	gone() { for id in "${ids[@]}"; do ! bpftool prog show id "$id" || return 1; done; }
+	check 'SIGKILL leaves none' wait_for 10 gone
+}
+
 # watch_tasks GLOB...: until all_reported, ftrace and perf stat count the scheduler's events about tasks of such names.
 # Some kernels report not all of them to perf, nor to BPF programs that are attached to its events.
 watch_tasks() {
@@ -410,6 +425,41 @@ page_commands() {
 		[ $status -ne 0 ] || "${2-true}" "$name" 2>>"$TMP/err" || status=1
 		unavailable $status "$name" || result $status "$name" "$TMP/err"
 	done < <(grep -E '^    .*(\./profscript|perf record)' "$1")
+}
+
+# shown COMMAND: prints the headings, the events and the labels of the output that the file $page shows for this command
+shown() {
+	awk -v command="    $1" '
+		$0 == command { found = 1; next }
+		found && /^    |^#/ { exit }
+		found && /^```/ { if (inside++) exit; next }
+		!inside { next }
+		/^-[- .]*-$/ {
+			for (i = 1; i <= fields; i++) if (heading[i] != "...") print heading[i]
+		}
+		match($0, /[a-z_]+:[a-z_]+: /) { print substr($0, RSTART, RLENGTH) }
+		/^[ A-Za-z-]+:/ { print substr($0, 1, index($0, ":")) }
+		{ fields = split($0, heading) }' "$page" | sort -u
+}
+
+# as_shown COMMAND: $TMP/out and $TMP/err have all of them; for page_commands
+as_shown() {
+	local text missing=0
+	while read -r text; do
+		grep -qF -- "$text" "$TMP/out" "$TMP/err" && continue
+		echo "the page shows '$text', the output does not have it" >&2
+		missing=1
+	done < <(shown "$1")
+	return $missing
+}
+
+# page_scripts: writes the scripts that the file $page shows, each of which has its file name in its first line, into the
+# current folder
+page_scripts() {
+	awk '
+		/^```/ { file = ""; starts = /^```lua$/; next }
+		starts { file = substr($0, 4); starts = 0 }
+		file { print >file }' "$page"
 }
 
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds

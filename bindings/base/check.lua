@@ -96,10 +96,11 @@ end
 --- Makes reading a member that objects of a class do not have an error. Names with `_` are the class's own.
 ---@param class table the metatable
 ---@param what string for the message: "a map"
-function check.members(class, what)
+---@param others? string[] members that each object has of its own
+function check.members(class, what, others)
   setmetatable(class, { __index = function(_, name)
     if type(name) ~= 'string' or name:find '^_' then return end
-    local names = {}
+    local names = { unpack(others or {}) }
     for _, known in ipairs(nearest.keys(class)) do
       if not known:find '^_' then names[#names + 1] = known end
     end

@@ -9,11 +9,6 @@ local countable = {}
 --- A part of a key: a C expression, a constant, or the text that a function returns for a number.
 ---@alias TallyKey string|{ constant: number|string }|{ of: string, text: fun(n: number): string }
 
---- A program of which counting is a part.
----@class TallyProgram
----@field fields table<string, Field> of the event, and of the program
----@field add fun(body: fun(a: Asm, source: Source, places: ProbePlaces)) adds what the program has to do
-
 --- An argument of add(), for events of one class.
 ---@class countable.Term
 ---@field key? TallyKey C expression; nil: it may be a fraction
@@ -21,12 +16,16 @@ local countable = {}
 ---@field type? string the type of the number
 ---@field constant? number
 
+--- What a tally counts in place of add().
+---@class CountedAdd : TallySettings
+---@field keys? Keys of the tally
+---@field after? fun() called when the tally was updated
+
 ---@class Countable
 ---@field is_own? fun(object: table): boolean whether add() is the method of the class
 ---@field refuse? string why it cannot be counted
----@field count? fun(object: any, session: { tally: fun(settings: table): Tally }, event: Event,
---- terms: countable.Term[], settings: { handler: function, filter?: string, within?: TallyProgram }): (fun()?), string?
---- adds a tally that counts the same; returns a function to be called after the tally was updated, or nil and why not
+---@field count? fun(object: any, terms: countable.Term[]): CountedAdd?, string? what add() with these arguments counts;
+--- nil and why programs cannot
 ---@field join? fun(object: table): CountedJoin what start() and finish() do
 
 ---@class CountedJoin

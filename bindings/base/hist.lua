@@ -14,7 +14,7 @@ local check_self, istype, type = check.ctype, ffi.istype, type
 local hist = {}
 
 local MAX = 2 ^ 28
-local LARGEST, UINT64 = 0x7fffffffffffffffULL, ffi.typeof 'uint64_t'
+local LARGEST, FULL, UINT64 = 0x7fffffffffffffffULL, 0xffffffffffffffffULL, ffi.typeof 'uint64_t'
 
 local HIST, SET = ffi.typeof 'struct hist *', ffi.typeof 'struct hist_set *'
 
@@ -89,7 +89,7 @@ end
 
 --- Returns exact statistics. sum, min and max are integer64s if they exceed 2^53. `over` counts the values above the
 --- threshold. `variance` is that of all values (their squared distances from the mean are divided by their number), and
---- `stddev` its root; both, and `avg`, are NaN without values.
+--- `stddev` its root; both, and `avg`, are NaN without values, and if the sum is beyond 64 bits.
 ---@return { count: number, sum: number, min: number, max: number, over: number, negative: number, avg: number,
 --- variance: number, stddev: number }
 function Hist:stats()
@@ -104,7 +104,7 @@ function Hist:stats()
     max = exact(s.max),
     over = exact(s.over),
     negative = exact(s.negative),
-    avg = tonumber(s.sum) / tonumber(s.count),
+    avg = s.sum < FULL and tonumber(s.sum) / tonumber(s.count) or 0 / 0,
     variance = variance,
     stddev = math.sqrt(variance),
   }
@@ -133,19 +133,16 @@ ffi.metatype('struct hist', { __index = Hist })
 local has_threshold = setmetatable({}, { __mode = 'k' })
 
 countable.add_ctype(ffi.typeof 'struct hist', {
-  count = function(self, session, event, terms, settings)
+  count = function(self, terms)
     if #terms ~= 1 or not terms[1].value then return nil, 'it adds what is not a number' end
     if has_threshold[self] then return nil, 'the histogram has a threshold' end
     local set = hist.set(1)
-    session.tally({}):add(event, {
-      hist = { into = set, width = 1, at = 0, value = terms[1].value }, filter = settings.filter,
-      handler = settings.handler, within = settings.within,
-    })
-    return function()
+    local function after()
       local new = set:get(0)
       if new then self:merge(new) end
       set:clear()
     end
+    return { hist = { into = set, width = 1, at = 0, value = terms[1].value }, after = after }
   end,
 })
 

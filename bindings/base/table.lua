@@ -17,8 +17,8 @@ local tables = {}
 ---@field width? integer minimum width in text
 ---@field align? 'left'|'right' default: strings left, all others right
 ---@field unit? string of the values: 'ns', 'bytes' ... (lib.units). Text has them as '1.08 s' or '64 KiB', unless
---- there is a format; JSON and CSV have the number. Metrics, the page and SQL also know the unit of a name that ends
---- with it, such as `wait_ns`
+--- there is a format; JSON and CSV have the number, or the text of an 'address'. Metrics, the page and SQL also know
+--- the unit of a name that ends with it, such as `wait_ns`
 ---@field unit_of? fun(row: table): string? returns the unit of a row's value, instead of unit
 ---@field format? string printf format of the value in text
 ---@field scale? number text shows value / scale
@@ -41,6 +41,7 @@ local tables = {}
 ---@field is_ordered? boolean --sort leaves the rows as they are
 ---@field columns TableColumn[]
 ---@field histograms TableColumn[] those that are not printed
+---@field addresses? string[] names of the columns of addresses
 
 local MIN_CUT = 12 -- characters of a text that is cut
 local RESERVED = { table = true, time = true }
@@ -84,9 +85,28 @@ local function make(name, columns, settings)
       seen[column.name] = true
       local list = column.metric == 'histogram' and spec.histograms or spec.columns
       list[#list + 1] = column
+      if units.of(column) == 'address' then
+        spec.addresses = spec.addresses or {}
+        table.insert(spec.addresses, column.name)
+      end
     end
   end
   return spec
+end
+
+--- Returns rows as JSON, CSV, metrics and the page have them: with addresses in hexadecimal.
+---@param spec TableSpec
+---@param rows table[]
+---@return table[]
+---@package
+function tables.data(spec, rows)
+  if not spec.addresses then return rows end
+  local list = {}
+  for i, row in ipairs(rows) do
+    list[i] = setmetatable({}, { __index = row })
+    for _, name in ipairs(spec.addresses) do list[i][name] = row[name] and units.address(row[name]) end
+  end
+  return list
 end
 
 --- Checks the columns and returns the spec of a table. Columns with show = false are omitted.
@@ -197,17 +217,21 @@ local function cut(s, width)
   return s:sub(1, at - 1) .. '…'
 end
 
---- Makes the widest texts shorter until the table fits the terminal.
+--- Makes a table that is wider than the terminal narrower: first its columns, as far as nothing is lost, then the
+--- widest texts.
 local function fit(laid, columns)
-  local total = 0
-  for _, one in ipairs(laid) do total = total + one.sep + one.width end
+  local total, narrow = 0, 0
+  for _, one in ipairs(laid) do total, narrow = total + one.sep + one.width, narrow + one.sep + one.least end
+  if total <= columns then return end
+  for _, one in ipairs(laid) do one.width, one.is_narrow = one.least, true end
+  total = narrow
   while total > columns do
     local widest
     for _, one in ipairs(laid) do
       if one.align == 'left' and one.width > MIN_CUT and (not widest or one.width > widest.width) then widest = one end
     end
     if not widest then return end
-    widest.width, widest.is_cut, total = widest.width - 1, true, total - 1
+    widest.width, total = widest.width - 1, total - 1
   end
 end
 
@@ -225,10 +249,10 @@ local function lay_out(column, rows)
   for i, row in ipairs(rows) do cells[i] = cell(column, row) end
   local align = is_left(column, rows) and 'left' or 'right'
   local has_parts = align == 'right' and not column.text and not column.format and align_decimals(cells)
-  local width = math.max(column.width or 0, display_width(title))
-  for _, s in ipairs(cells) do width = math.max(width, display_width(s)) end
-  return { column = column, title = title, cells = cells, align = align, width = width, sep = #(column.sep or ' '),
-    has_parts = has_parts }
+  local least = display_width(title)
+  for _, s in ipairs(cells) do least = math.max(least, display_width(s)) end
+  return { column = column, title = title, cells = cells, align = align, width = math.max(column.width or 0, least),
+    least = least, sep = #(column.sep or ' '), has_parts = has_parts }
 end
 
 --- Formats the table as text.
@@ -250,11 +274,11 @@ function tables.render(spec, rows, tty, width)
     local fill = align == 'left' and at == #laid and 0 or one.width -- no trailing blanks
     local sep = at == 1 and '' or column.sep or ' '
     local function put(line, s)
-      if one.is_cut then s = cut(s, one.width) end
+      if one.is_narrow then s = cut(s, one.width) end
       lines[line][at] = sep .. pad(s, fill, align)
     end
     put(1, one.title)
-    lines[2][at] = (' '):rep(#sep) .. ('-'):rep(one.is_cut and one.width or column.rule or one.width)
+    lines[2][at] = (' '):rep(#sep) .. ('-'):rep(one.is_narrow and one.width or column.rule or one.width)
     for i, row in ipairs(rows) do
       put(i + 2, one.cells[i])
       if tty and column.alert and row[column.name] ~= 0 then

@@ -23,9 +23,7 @@ struct bpf_map *bpf_object__next_map(const struct bpf_object *, const struct bpf
 
 const char *bpf_program__name(const struct bpf_program *);
 const char *bpf_program__section_name(const struct bpf_program *);
-int bpf_program__type(const struct bpf_program *);
 int bpf_program__fd(const struct bpf_program *);
-int bpf_program__set_autoload(struct bpf_program *, bool autoload);
 struct bpf_link *bpf_program__attach(const struct bpf_program *);
 struct bpf_link *bpf_program__attach_perf_event(const struct bpf_program *, int fd);
 struct bpf_link *bpf_program__attach_tracepoint(const struct bpf_program *, const char *category, const char *name);

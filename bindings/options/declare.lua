@@ -20,7 +20,7 @@ local declarations = {}
 ---@field default? any as parsed, or text to parse
 ---@field argument? string name of the value in help
 ---@field unit? string of a plain number: for a duration one of ns us ms s min h, otherwise only shown in help
----@field values? string[] of an enum
+---@field values? string[] of an enum; of a string: words of its list, for completion
 ---@field min? number
 ---@field max? number
 ---@field multiple? boolean may be repeated; the parsed value is a list
@@ -154,6 +154,8 @@ local COMMON = {
   { group = 'run', name = 'input', type = 'string', argument = 'FILE',
     help = 'read a recording (- is stdin), or what PORT, HOST:PORT, unix:PATH or vsock:CID:PORT sends',
     needs = { 'stored', 'both_switches', 'whole_run' } },
+  { group = 'run', name = 'time', type = 'times', needs = { 'stored', 'whole_run' },
+    help = 'read only this part of a recording: seconds as printed with events; either may be missing' },
   { group = 'run', name = 'remote_slack', type = 'duration', unit = 'ms', min = 1e6,
     help = 'with pull=, wait at most this long for a silent sender before other events go on',
     needs = { 'whole_run' } },

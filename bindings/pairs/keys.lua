@@ -29,6 +29,29 @@ function keys.compile(config, event, form)
   return text and not event.is_task_event and events.compile(event, text, 'key', form or 'key') or nil
 end
 
+local THREADS = { pid = true, next_pid = true, prev_pid = true, common_pid = true }
+
+--- Returns whether the key of an event is a field that names a thread.
+---@param config PairsConfig
+---@param event Event
+---@return boolean
+function keys.is_thread(config, event) return THREADS[event.attrs.key or config.key] or false end
+
+--- Returns whether all keys of a matcher are threads of this machine.
+---@param config { stages: Event[][], key?: string }
+---@param per_thread boolean the default key is the thread
+---@return boolean
+function keys.are_threads(config, per_thread)
+  for _, stage in ipairs(config.stages) do
+    for _, event in ipairs(stage) do
+      local has_key = event.attrs.key or config.key
+      local is_one = event.is_task_event or has_key and keys.is_thread(config, event) or not has_key and per_thread
+      if not is_one or event.machine then return false end
+    end
+  end
+  return true
+end
+
 --- Returns the key of the events that have the CPU or thread of an EVENT_LOST as their key.
 ---@param e ffi.cdata* struct event *
 ---@return integer
@@ -180,6 +203,14 @@ function keys.running_task(event, instance)
     and has_fields(event, 'next_pid', 'prev_pid') then
     return { task = 'next_pid', before = 'prev_pid' }
   end
+end
+
+--- Tells the matcher at which event a thread gets another id.
+---@param matcher ffi.cdata* struct pairs *
+---@param event? Event
+function keys.set_id_changes(matcher, event)
+  if not event then return end
+  C.pairs_set_exec(matcher, event.class, event.fields.pid.offset, event.fields.old_pid.offset)
 end
 
 --- Tells the matcher which events are wakeups and switches. The wakeup of a task that is still running is not followed

@@ -94,13 +94,16 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field ends? PairsEnd[] events that end the wait of a key
 --- without a pair: an event with one of the bits of mask in its field `bits` drops the start whose key is in its field
 --- `key`, such as that of a task which a switch puts to sleep
+---@field id_changes? Event what session.id_changes() has returned, if all keys are threads: starts go on with their
+--- threads
 ---@field triggers? Event[]
 ---@field triggered? fun(ev: Ev) called at each trigger, after all pairs completed before it
 
 --- The settings of new(), by name.
 ---@package
 pairs_.SETTINGS = { 'stages', 'key', 'cycle', 'keep', 'value', 'has', 'has_targets', 'handlers', 'max_keys', 'others',
-  'details', 'pair', 'pass', 'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'triggers', 'triggered' }
+  'details', 'pair', 'pass', 'than', 'lower', 'latencies', 'rows', 'lost', 'left', 'ends', 'id_changes', 'triggers',
+  'triggered' }
 
 --- Finds pairs. A script returns it as a list entry of its handlers.
 ---@class Feed : Consumer
@@ -114,7 +117,7 @@ pairs_.task_end = public_event.of(event_class.of_task('exit', tonumber(C.EVENT_E
 local function with_real_events(config)
   local own = {}
   for name, value in pairs(config) do own[name] = value end
-  for _, name in ipairs { 'stages', 'others', 'triggers' } do own[name] = public_event.real(own[name]) end
+  for _, name in ipairs { 'stages', 'others', 'triggers', 'id_changes' } do own[name] = public_event.real(own[name]) end
   own.handlers = {}
   for event, handler in pairs(config.handlers or {}) do own.handlers[public_event.real(event)] = handler end
   if own.rows ~= nil then own.rows = pair_rows.checked(own) end
@@ -253,6 +256,7 @@ local function open_matcher(self)
     local field = event.fields[config.value]
     C.pairs_set_value(self.matcher, event.class, field.offset, field.size, is_signed(field))
   end
+  pair_keys.set_id_changes(self.matcher, config.id_changes)
   pair_keys.set_running(self.matcher, config, config.others or {}, self.instance)
   for _, one in ipairs(config.ends or {}) do
     local event = public_event.real(one.event)
@@ -442,7 +446,8 @@ function Feed:is_in_kernel() return self.offered ~= nil and self.offered.has_sta
 --- - `unstarted`: ends that found no start
 --- - `mismatched`: ends that removed a start they make no pair with
 --- - `unneeded`: wakeups that no switch follows, because the task was already running
---- - `unreported`: switches that are missing, as a CPU switches from another task than it has switched to
+--- - `unreported`: switches that are missing, as a CPU switches from another task than it has switched to; nil
+---   if the script's `handlers` look for them
 --- - `unkept`: events missing from details
 ---@return table<string, number> counters
 function Feed:stats()
@@ -455,6 +460,7 @@ function Feed:stats()
     'stored', 'unreported' } do
     result[name] = tonumber(s[name])
   end
+  if next(self.config.handlers) then result.unreported = nil end
   return result
 end
 

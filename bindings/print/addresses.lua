@@ -28,6 +28,10 @@ local function add_printed(format, found)
   end
 end
 
+-- Fields of perf's events and of probes, which no format calls pointers.
+local ALWAYS = { _ip = true, _addr = true, _phys_addr = true, __probe_ip = true, __probe_func = true,
+  __probe_ret_ip = true }
+
 --- Returns the names of the fields of an event that are addresses.
 ---@param event Event
 ---@return table<string, boolean>
@@ -37,7 +41,7 @@ function addresses.of(event)
   if format then add_printed(format, printed) end
   for name, field in pairs(event.fields) do
     local is_number = field.size == 8 and not has(field, 'ARRAY') and not has(field, 'DYNAMIC')
-    if is_number and (printed[name] or has(field, 'POINTER')) then found[name] = true end
+    if is_number and (printed[name] or ALWAYS[name] or has(field, 'POINTER')) then found[name] = true end
   end
   return found
 end

@@ -152,7 +152,7 @@ function Output:sort_by(column) self.sort = column end
 ---@param rows table[]
 ---@package
 function Output:offer(spec, rows)
-  if self:is_observed() then self._observer:table(spec, rows) end
+  if self:is_observed() then self._observer:table(spec, tables.data(spec, rows)) end
 end
 
 --- Returns whether rows are needed for more than text: for JSON, CSV, metrics or the page of --serve.
@@ -192,6 +192,11 @@ function Output:results(print)
   print(self)
   self._take, self.format, self.tty = take, format, tty
 end
+
+--- Returns whether the run was asked to end so long ago that what is still to be printed is left, but for reports.
+---@return boolean
+---@package
+function Output:is_overdue() return C.signals_overdue() end -- luacheck: no self
 
 --- Returns whether text was printed, in reports or otherwise.
 ---@return boolean
@@ -233,12 +238,17 @@ function output.complain(line)
   if fd ~= STDERR then libc.close(fd) end
 end
 
+--- Writes much text at once. That of a report that is drawn waits for its end.
+local function flush_if_full(self)
+  if #self._buffer >= FLUSH_SIZE and not (self.report_page and self.report_page:is_open()) then self:flush() end
+end
+
 --- Appends text, in all formats.
 ---@param s string
 ---@package
 function Output:append(s)
   self._buffer:put(s)
-  if #self._buffer >= FLUSH_SIZE then self:flush() end
+  flush_if_full(self)
 end
 
 --- Appends bytes unchanged, in all formats: control sequences for the terminal.
@@ -248,7 +258,7 @@ function Output:raw(bytes)
   escape_appended(self)
   self._buffer:put(bytes)
   self._escaped = #self._buffer
-  if self._escaped >= FLUSH_SIZE then self:flush() end
+  flush_if_full(self)
 end
 
 --- Returns the buffer for generated printers of text.
@@ -428,6 +438,7 @@ function Output:put_table(spec, rows, at, shown, drawn)
     return
   end
   local names = {}
+  rows = tables.data(spec, rows)
   for i, column in ipairs(spec.columns) do names[i] = column.name end
   if self._take then return self._take(spec.name, names, rows, self:seconds(at)) end
   local fixed = { 'table', encode(self, spec.name), 'time', ('%.6f'):format(self:seconds(at)) }

@@ -5,6 +5,7 @@ local failure = require 'bindings.base.failure'
 local output = require 'bindings.print.output'
 local printer = require 'bindings.print.printer'
 local tables = require 'bindings.base.table'
+local units = require 'bindings.base.units'
 local views = require 'bindings.view.views'
 
 local json, object, has = output.json, output.object, views.has
@@ -51,6 +52,7 @@ local function one(kind, name, members, extra)
 end
 
 local function of_column(column)
+  if units.of(column) == 'address' then return ref 'value' end
   local is_number = column.metric == 'counter' or column.metric == 'gauge' or column.scale ~= nil or column.unit ~= nil
     or (column.format or ''):find '%%[%d.]*[dfg]' ~= nil
   return ref(is_number and 'number' or 'value')

@@ -7,7 +7,7 @@ local contract = require 'bindings.options.contract'
 local failure = require 'bindings.base.failure'
 local needs = require 'bpf.plan.needs'
 local public_event = require 'bindings.view.public_event'
-local sample_filter = require 'bindings.bpf.sample_filter'
+local sample_filter = require 'bpf.run.sample_filter'
 local sampling = require 'bindings.view.sampling'
 local session_api = require 'bindings.run.session_api'
 local strings = require 'bindings.select.user_strings'
@@ -35,6 +35,7 @@ local views = require 'bindings.view.views'
 ---@field attrs? table[] of a source: their attributes before it became one
 ---@field counts? Counts of a source
 ---@field clock? Event by which it counts others
+---@field id_changes? Event at which threads get other ids: the options about events do not mean it
 ---@field by_class? HandlersByClass of a gate
 ---@field accepted? Offer of a gate whose condition programs evaluate
 local Instance = {}

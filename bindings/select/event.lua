@@ -28,7 +28,7 @@
 ---@field given SelectorAttr[] the attributes as given, in order, including repeated ones
 ---@field strings? UserStrings its records have strings behind pointers, which a BPF program adds
 ---@field is_task_event? boolean it is a record of a task, see event.of_task()
----@field is_derived? boolean it is not opened: it is found in the records of another event
+---@field is_derived? boolean it is not opened: it is found in the records of another event, or programs see it
 ---@field route Route how it is taken
 ---@field owner? Instance the profiler that requested it
 ---@field gate? string name of the source that decides whether it is passed on (bpf/run/gates.lua)

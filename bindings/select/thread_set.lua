@@ -12,6 +12,7 @@ local MAX = sys.PIDS_MAX
 ---@field has fun(tid: integer): boolean false for the idle task and for numbers that are no thread ids
 ---@field add fun(tids: integer[]) adds the named threads
 ---@field born fun(tid: integer, parent: integer) a thread is created; its id may be that of a former thread
+---@field moved fun(before: integer, tid: integer) a thread gets another id
 
 ---@param inherits boolean
 ---@return ThreadSet
@@ -26,7 +27,10 @@ function thread_set.new(inherits)
       if tid > 0 and tid < MAX then set[tid] = 1 end
     end
   end
-  return { has = has, born = born, add = add }
+  local function moved(before, tid)
+    if has(before) then set[before], set[tid] = 0, 1 end
+  end
+  return { has = has, born = born, add = add, moved = moved }
 end
 
 return thread_set

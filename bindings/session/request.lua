@@ -8,12 +8,15 @@ local ffi = require 'ffi'
 local sched_switch = require 'bindings.expr.sched_switch'
 local public_event = require 'bindings.view.public_event'
 local recorded = require 'bindings.select.recorded'
+local sys = require 'bindings.base.sys'
 local tally = require 'bpf.ways.count'
 local task_states = require 'bpf.ways.states'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
 local request = {}
+
+local EXEC = 'sched:sched_process_exec'
 
 --- The settings of session.want() and their Lua types.
 local WANTS = { stacks = 'boolean', stack_part = 'string', only_threads = 'boolean', own_exit_n = 'boolean',
@@ -36,6 +39,20 @@ function request.events(api, of)
     check_start 'session.event'
     if type(params) == 'table' and type(params[1]) == 'string' and instance:lacks(params[1]) then return end
     return public_event.of(set:request(params))
+  end
+
+  --- Requests the event at which a thread other than the first one of its process executes a program: the kernel gives
+  --- it the id of the first one. For what is kept by thread. Only valid in start().
+  ---@return Event? event with the ids `old_pid` and `pid`; nil: they are not known, or the profiler is a source
+  function api.id_changes()
+    check_start 'session.id_changes'
+    if instance.parent or not set.catalog:supports(EXEC) or not instance.run.is_recorded and sys.has_foreign_pids() then
+      return
+    end
+    local event = set:request { EXEC }
+    event:set_filter 'pid != old_pid'
+    instance.id_changes = event
+    return public_event.of(event)
   end
 
   --- Makes a profiler with a condition of its own decide which of its events it passes on when it is a source of

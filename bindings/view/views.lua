@@ -15,6 +15,7 @@ local bit = require 'bit'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 local sampling = require 'bindings.view.sampling'
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local band, bor, bxor, cast, typeof = bit.band, bit.bor, bit.bxor, ffi.cast, ffi.typeof
@@ -250,6 +251,11 @@ local function array_type(field, size)
     end,
     __newindex = function() error('arrays of events are read-only', 2) end,
     __len = function() return count end,
+    __tostring = function(array)
+      local parts = {}
+      for i = 0, count - 1 do parts[i + 1] = units.number(array[i]) end
+      return ('{%s}'):format(table.concat(parts, ', '))
+    end,
   })
   return array_types[key]
 end

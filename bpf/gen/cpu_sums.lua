@@ -171,6 +171,20 @@ function CpuTimes:body(fields)
   end
 end
 
+--- Returns the body of the program for InKernel:probe_id_changes(): what a thread has run belongs to its new id.
+---@return fun(a: Asm, source: Source, places: ProbePlaces)
+function CpuTimes:move_body()
+  return function(a, _, places)
+    a:load(8, 1, FRAME, places.cpu)
+    a:alu('mul', 1, NOTE.size)
+    a:map_value(9, self.notes, 0)
+    a:alu_r('add', 9, 1)
+    a:load(8, 1, 9, NOTE.tid)
+    a:jump_r('!=', 1, 7, 'done')
+    a:store(8, 9, NOTE.tid, 8)
+  end
+end
+
 --- Loads the program of settle().
 function CpuTimes:load_settle()
   local a = asm.new()

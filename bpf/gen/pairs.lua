@@ -45,6 +45,7 @@ local MAX_CPUS = 4096
 ---@field cycle boolean
 ---@field rules PairRule[] by stage and place
 ---@field direct? integer all keys are less
+---@field are_threads? boolean all keys are threads
 ---@field clock? fun(a: Asm) puts the time into r0; default: the time of perf's events
 ---@field threshold integer negative: none
 ---@field sides integer see Switch
@@ -440,6 +441,54 @@ function KernelPairs:body(rule, is_counted, is_alone)
   return function(a, source, places)
     setmetatable({ a = a, source = source, places = places, of = self, number = number, is_alone = is_alone },
       Program):generate(rule, is_counted)
+  end
+end
+
+--- Generates code for a thread that gets the id in r8 instead of the one in r7: its start goes on with the new key, and
+--- the start of the thread that had it before is removed.
+function Program:move(value)
+  local a, of = self.a, self.of
+  local before, word, place = a:take(8), a:take(8), a:take(8)
+  local other, none, full = a:new_label(), a:new_label(), a:new_label()
+  a:store(8, FRAME, before, 7)
+  a:load(8, 0, FRAME, self.places.cpu)
+  self:running(other)
+  a:load(8, 1, 9, 0)
+  a:alu('sub', 1, 1)
+  a:jump_r('!=', 1, 7, other)
+  a:alu_r('mov', 1, 8)
+  a:alu('add', 1, 1)
+  a:store(8, 9, 0, 1)
+  a:label(other)
+  a:alu_r('mov', 7, 8)
+  of.starts:find(a, none)
+  of.starts:take(a)
+  a:jump('==', 1, 0, none)
+  self:count 'ended'
+  a:label(none)
+  a:load(8, 7, FRAME, before)
+  of.starts:find(a, 'done')
+  a:store(8, FRAME, place, 9)
+  of.starts:take(a, value)
+  a:jump('==', 1, 0, 'done')
+  a:store(8, FRAME, word, 1)
+  a:alu_r('mov', 7, 8)
+  a:alu_r('mov', 8, 1)
+  a:alu('rsh', 8, starts.TAG_BITS)
+  local size = of.plan.outliers and of.plan.outliers.size
+  of.starts:store(a, { word = word }, value, { full = full, late = 'done' }, function(name) self:count(name) end,
+    size and function() outliers.move_kept(a, of.plan.outliers, place, of.starts.more) end)
+  a:go 'done'
+  a:label(full)
+  self:count 'evicted'
+end
+
+--- Returns the body of the program for InKernel:probe_id_changes(), if all keys are threads.
+---@return fun(a: Asm, source: Source, places: ProbePlaces)
+function KernelPairs:move_body()
+  return function(a, source, places)
+    setmetatable({ a = a, source = source, places = places, of = self, number = 1, is_alone = false }, Program)
+      :move(self.has_values and a:take(8))
   end
 end
 

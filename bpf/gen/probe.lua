@@ -12,6 +12,7 @@ local types = require 'bpf.gen.kernel_types'
 
 local probe = {}
 
+probe.EXEC = 'sched:sched_process_exec'
 probe.EXIT = 'sched:sched_process_exit' -- stands for perf's report of the exit of a task
 
 -- Of the kernel's preempt_count: in an interrupt, or serving a softirq.

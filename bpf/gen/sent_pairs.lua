@@ -108,6 +108,19 @@ function outliers.keeper(a, source, places, event, more, load_word)
   end
 end
 
+--- Generates code that moves a kept event to the place at r9. Uses r1 and r2.
+---@param a Asm
+---@param plan OutlierPlan
+---@param from integer place on the stack of the address of the place where it is
+---@param more integer Starts.more
+function outliers.move_kept(a, plan, from, more)
+  a:load(8, 2, FRAME, from)
+  for off = more, more + plan.size - 8, 8 do
+    a:load(8, 1, 2, off)
+    a:store(8, 9, off, 1)
+  end
+end
+
 --- Generates code that ends the program unless outliers can be sent: when the session has ended, pairs that are not
 --- sent must not count. Returns the place on the stack of the ring's address. Uses r0 to r3.
 ---@param a Asm

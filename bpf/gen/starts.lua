@@ -151,8 +151,9 @@ end
 
 --- Generates r1 = the word of a start at the time in r8.
 ---@param a Asm
----@param tag integer
+---@param tag integer|{ word: integer } the place of the word on the stack
 function starts.word(a, tag)
+  if type(tag) == 'table' then return a:load(8, 1, FRAME, tag.word) end
   a:alu_r('mov', 1, 8)
   a:alu('lsh', 1, starts.TAG_BITS)
   a:alu('or', 1, tag)
@@ -171,7 +172,7 @@ end
 --- Generates code that stores a start for the key in r7, at the time in r8. Jumps if there is no room, or if a later
 --- start waits. Uses r0 to r5 and r9.
 ---@param a Asm
----@param tag integer from 1
+---@param tag integer|{ word: integer } from 1; or the place on the stack of the word of a start that was taken
 ---@param value? integer place on the stack
 ---@param labels { full: string, late: string }
 ---@param count fun(name: string) generates code that counts, with r1 and r2

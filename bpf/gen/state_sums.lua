@@ -403,6 +403,31 @@ function TaskStates:body(role)
   end
 end
 
+--- Returns the body of the program for InKernel:probe_id_changes(): the state of the thread, which runs, goes on.
+---@return fun(a: Asm, source: Source, places: ProbePlaces)
+function TaskStates:move_body()
+  return function(a)
+    for _, id in ipairs { 7, 8 } do a:jump('>=', id, self.nr_threads, 'done') end
+    a:map_value(1, self.words, 0)
+    a:alu_r('mov', 2, 1)
+    for register, id in pairs { 7, 8 } do
+      a:alu_r('mov', 3, id)
+      a:alu('lsh', 3, 3)
+      a:alu_r('add', register, 3)
+    end
+    a:load(8, 3, 1, 0)
+    a:store_value(8, 1, 0, 0)
+    a:store(8, 2, 0, 3)
+    if self.plan.outliers and not self.has_all then
+      local key = a:take(8)
+      a:store(8, FRAME, key, 7)
+      a:map(1, self.kept)
+      a:address(2, FRAME, key)
+      a:call 'map_delete_elem'
+    end
+  end
+end
+
 -- What was counted ----------------------------------------------------------------------------------
 
 --- Reads what was written to a side since it was read last.

@@ -81,9 +81,10 @@ function Switch:on() set(self, self.side) end
 ---@param session ffi.cdata*
 function Switch:end_with(session) ffi.C.session_clear_at_stop(session, self._map.bytes, self.nr_cpus) end
 
---- Makes programs continue on the other side.
+--- Makes programs continue on the other side, which they must have: the run had intervals when they were loaded.
 ---@return integer side that can be read now
 function Switch:turn()
+  assert(self.sides == 2, 'the maps of the programs have one side')
   local before = self.side
   self.side = 3 - before
   set(self, self.side)

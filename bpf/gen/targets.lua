@@ -127,21 +127,28 @@ local function begin_at_exec(self)
   end)
 end
 
+--- Generates r7 = the former id of a thread that executes a program, and r8 = its new one, at sched_process_exec.
+---@param a Asm
+function targets.load_ids(a)
+  a:load(8, 7, CONTEXT, 8)
+  a:extend(7, 32, false)
+  a:load(8, 8, CONTEXT, 0)
+  a:load(4, 8, 8, (types.member('task_struct', 'pid')))
+end
+
 --- A thread that is not the first one of its process gets that one's id when it executes another program.
 local function follow_ids(self)
   add_program(self, 'sched_process_exec', function(a)
-    a:load(8, 7, CONTEXT, 0)
-    a:load(8, 3, CONTEXT, 8) -- the former id
-    a:extend(3, 32, false)
-    a:load(4, 4, 7, (types.member('task_struct', 'pid')))
-    a:jump_r('==', 3, 4, 'done')
-    a:jump('>=', 3, sys.PIDS_MAX, 'done')
-    a:map_value(8, self.marks, 0)
-    a:alu_r('add', 8, 3)
-    a:load(1, 9, 8, 0)
-    a:store_value(1, 8, 0, 0)
-    mark_of(self, a, 1, 7, 'done')
-    a:store(1, 1, 0, 9)
+    targets.load_ids(a)
+    a:jump_r('==', 7, 8, 'done')
+    for _, id in ipairs { 7, 8 } do a:jump('>=', id, sys.PIDS_MAX, 'done') end
+    a:map_value(1, self.marks, 0)
+    a:alu_r('mov', 2, 1)
+    a:alu_r('add', 1, 7)
+    a:alu_r('add', 2, 8)
+    a:load(1, 9, 1, 0)
+    a:store_value(1, 1, 0, 0)
+    a:store(1, 2, 0, 9)
   end)
 end
 

@@ -42,7 +42,8 @@ local planner = {}
 ---@field name string
 ---@field is_tracepoint boolean of this machine or the recording
 ---@field machine? string that sends it
----@field is_derived boolean another event tells of it
+---@field is_derived boolean another event tells of it, or programs see it anyway
+---@field is_aside? boolean nobody has asked for it: the host follows threads by it
 ---@field of_source boolean it is an event of a profiler that is a source
 ---@field attrs string[] its attributes, sorted
 ---@field is_counted boolean perf only counts it
@@ -249,7 +250,7 @@ function planner.why_perf(plan)
   local reason, is_news, because_of_cpus, some = nil, false, nil, false
   for i, one in ipairs(plan.routes) do
     local event = plan.facts.events[i]
-    if not event.is_derived then
+    if not event.is_derived and not event.is_aside then
       local why = one.by ~= 'BPF' and route.refusal(one, true) or nil
       local has_cpus = false
       for _, name in ipairs(event.attrs) do has_cpus = has_cpus or name == 'cpus' end

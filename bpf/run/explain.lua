@@ -88,7 +88,10 @@ end
 ---@return string lines
 function explain.text(run, plans, checked)
   local parts = { dry_run.text(run, true) }
-  for _, plan in ipairs(plans) do parts[#parts + 1] = handler(run, plan) end
+  for _, plan in ipairs(plans) do
+    local event = plan.events[1]
+    if not (event and event.is_derived) then parts[#parts + 1] = handler(run, plan) end
+  end
   if #checked.consumers > 0 then
     parts[#parts + 1] = ('entries without an event: %d, which take their events as said above\n'):format(
       #checked.consumers)

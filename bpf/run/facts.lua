@@ -16,7 +16,7 @@ local needs = require 'bpf.plan.needs'
 local planner = require 'bpf.plan.planner'
 local processes = require 'bindings.select.processes'
 local program = require 'bpf.gen.program'
-local share = require 'bpf.gen.share'
+local share = require 'bpf.run.share'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
@@ -90,6 +90,7 @@ local function of_event(run, event, checked)
     machine = event.machine and event.machine.address,
     is_tracepoint = event.tracepoint ~= nil,
     is_derived = event.is_derived or false,
+    is_aside = event.owner ~= nil and event.owner.id_changes == event,
     of_source = event.owner ~= nil and event.owner.parent ~= nil,
     is_counted = request.counted == 1,
     is_everywhere = request.everywhere == 1,

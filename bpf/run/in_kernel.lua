@@ -37,6 +37,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@class Offer
 ---@field way string name of a way, see bpf/ways/list.lua
 ---@field events Event[] all of them or none are taken
+---@field spares? Event[] events that are not opened if it is accepted: its programs see them
 ---@field consumer? Consumer that would take its events through perf
 ---@field handlers? table<Event, function> what would handle its events through perf
 ---@field attributes? table<string, boolean> the attributes of events that it understands, beside alias=
@@ -255,6 +256,18 @@ function InKernel:probe_exit(body)
   table.insert(self._loading, probe.load(spec, body))
 end
 
+--- Loads a program for the threads that get another id when they execute a program. In the body, r7 is the former id,
+--- and r8 the new one.
+---@param body fun(a: Asm, source: Source, places: ProbePlaces)
+function InKernel:probe_id_changes(body)
+  local spec = self:spec({ name = probe.EXEC, system = 'sched' }, self.switch, {}, true)
+  table.insert(self._loading, probe.load(spec, function(a, source, places)
+    targets.load_ids(a)
+    a:jump_r('==', 7, 8, 'done')
+    body(a, source, places)
+  end))
+end
+
 --- Loads and attaches the programs of an offer. They do nothing yet. Returns why it cannot.
 ---@param offer Offer
 ---@return string? reason
@@ -274,6 +287,14 @@ function InKernel:_load(offer)
   for _, link in ipairs(links) do table.insert(self._links, link) end
   if offer.settle then offer:settle(self) end
   if offer.gate then gates.accept(offer) end
+  for i, event in ipairs(self.run.events.list) do
+    for _, spared in ipairs(offer.spares or {}) do
+      if spared == event then
+        event:derive()
+        self.facts.events[i].is_derived = true
+      end
+    end
+  end
 end
 
 --- Carries a plan out, as far as it has not been. Returns what was attempted in vain, and why; nil: nothing.

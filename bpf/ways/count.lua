@@ -24,7 +24,6 @@ local LARGEST = 2 ^ 63 - 1024 -- that a histogram can hold; larger unsigned numb
 ---@field each? fun(ev: Ev, value: number) also called for each event with the value of `hist`
 ---@field handler? fun(ev: Ev) counts the same; default: a generated one
 ---@field filter? string with `handler`: a condition that it checks
----@field within? table with `handler`: the program of which the counting is a part
 
 --- Counts events, in the kernel if possible. The keys are up to date when `interval` and `stop` are called.
 ---
@@ -113,16 +112,17 @@ local function generate(self, event, one, settings)
 end
 
 --- Adds an event. Returns its handler.
----@param event Event
+---@package
+---@param real Event
 ---@param settings TallySettings
+---@param within? TallyProgram with `handler`: the program of which the counting is a part
 ---@return fun(ev: Ev) handler
-function Tally:add(event, settings)
-  local real = public_event.one(event, 'tally:add')
+function Tally:add_event(real, settings, within)
   local one = {
     event = real, key = settings.thread and { '_tid' } or settings.key or {}, threads = settings.thread,
     name = settings.name, sums = {}, hist = settings.hist and settings.hist.value, filter = settings.filter,
     signed = settings.hist and settings.hist.negative ~= nil, settings = settings,
-    fields = settings.within and settings.within.fields or real.fields,
+    within = within, fields = within and within.fields or real.fields,
   }
   for _, sum in ipairs(settings.sums or {}) do one.sums[#one.sums + 1] = sum.value end
   self._list[#self._list + 1], self.events[#self.events + 1] = one, real
@@ -131,6 +131,12 @@ function Tally:add(event, settings)
   self.handlers[real] = handler
   return handler
 end
+
+--- Adds an event. Returns its handler.
+---@param event Event
+---@param settings TallySettings
+---@return fun(ev: Ev) handler
+function Tally:add(event, settings) return self:add_event(public_event.one(event, 'tally:add'), settings) end
 
 --- Returns the number of events so far.
 ---@return number
@@ -171,7 +177,7 @@ function Tally:load(kernel)
     env = self._services.expression_env,
   })
   for i, event in ipairs(self.events) do
-    local within = self._list[i].settings.within
+    local within = self._list[i].within
     if within then within.add(self._kernel:body(i)) else kernel:probe(event, self._kernel:body(i)) end
   end
 end
@@ -211,6 +217,7 @@ function Tally:turn(side)
   local function add_keyed(index, cpu, row, bytes)
     local one = self._list[index]
     one.seen = (one.seen or 0) + kernel:count(row)
+    one.in_rows = (one.in_rows or 0) + kernel:count(row)
     local id = id_of(self, one, cpu, bytes)
     add_row(self, one, index, row, id, false)
     return one, id
@@ -225,6 +232,7 @@ function Tally:turn(side)
   kernel:take_buckets(side, function(index, cpu, number, n, bytes)
     local one = self._list[index]
     local slot = id_of(self, one, cpu, bytes) * one.settings.hist.width + one.settings.hist.at
+    one.in_buckets = (one.in_buckets or 0) + n
     counts[one] = counts[one] or {}
     counts[one][slot] = counts[one][slot] or {}
     counts[one][slot][number] = (counts[one][slot][number] or 0) + n
@@ -258,18 +266,45 @@ function Tally:by_event()
   return events
 end
 
+--- A program of which counting is a part.
+---@class TallyProgram
+---@field fields table<string, Field> of the event, and of the program
+---@field add fun(body: fun(a: Asm, source: Source, places: ProbePlaces)) adds what the program has to do
+
+--- Returns an empty tally of the host.
+---@param services Services
+---@param keys? Keys
+---@param names? table<integer, string|number>
+---@return Tally
+function tally.of(services, keys, names)
+  return setmetatable({ events = {}, handlers = {}, _services = services, _keys = keys, _names = names or {},
+    _list = {}, _stats = ffi.new 'double[3]' }, Tally)
+end
+
+--- Returns the account of the histograms of keys, whose buckets are not in the rows: each event of a row is in one.
+--- nil: there are none.
+---@package
+---@return Figures?
+function Tally:figures()
+  local rows, buckets, has_any = 0, 0, false
+  for _, one in ipairs(self._list) do
+    if one.settings.hist and one.hashed > 0 then
+      rows, buckets, has_any = rows + (one.in_rows or 0), buckets + (one.in_buckets or 0), true
+    end
+  end
+  return has_any and { name = 'values in histograms', way = self.way, fired = rows, lost = 0, read = buckets, per = 1,
+    is_exact = true, by = 'programs', fate = 'they are in no bucket', rejected = {}, filters = {} } or nil
+end
+
 local public = facade.class('tally', Tally, { 'add', 'counted', 'ignored', 'too_large' })
 
---- Returns an empty tally.
+--- Returns an empty tally of a script.
 ---@param instance Instance
 ---@param settings { keys?: Keys, names?: table<integer, string|number> }
 ---@return Tally
 function tally.new(instance, settings)
   local run = instance.run
-  local self = setmetatable({
-    events = {}, handlers = {}, _services = run.services, _keys = settings.keys, _names = settings.names or {},
-    _list = {}, _stats = ffi.new 'double[3]',
-  }, Tally)
+  local self = tally.of(run.services, settings.keys, settings.names)
   if run.in_kernel and not instance.parent then run.in_kernel:offer(self) end
   return public(self)
 end

@@ -15,6 +15,7 @@ local cpu_times = {}
 ---@class CpuTimesSettings
 ---@field event Event sched:sched_switch
 ---@field handler fun(ev: Ev) that does the same
+---@field moves? Event of session.id_changes()
 ---@field keys Keys of CPU and thread, or CPU and name
 ---@field sums Array ns, by key
 ---@field runs Array
@@ -58,6 +59,7 @@ function CpuTimesTaker:load(kernel)
   }
   kernel:probe(self.events[1], self._kernel:body(self.events[1].fields))
   self._kernel:load_settle()
+  kernel:probe_id_changes(self._kernel:move_body())
 end
 
 --- Lets CPUs take part: from now on, each switch is seen.
@@ -87,7 +89,10 @@ end
 ---@param is_last boolean
 function CpuTimesTaker:turn(_, is_last)
   local given, kernel = self._given, self._kernel
-  if is_last then kernel:limit(self._switch.off_time) end
+  if is_last then
+    self._ended = sys.now() -- no program runs any more
+    kernel:limit(self._switch.off_time)
+  end
   kernel:take(kernel:settle(is_last), function(cpu, who, sums)
     local runs, id = tonumber(sums.count - sums.failed), given.keys.max
     if not cpu then
@@ -106,7 +111,7 @@ end
 ---@package
 ---@return Figures
 function CpuTimesTaker:figures()
-  return cpu_clock.figures(self._run.opt.cpus, self._switch.off_time - self._begun, self._added, self.way)
+  return cpu_clock.figures(self._run.opt.cpus, self._ended - self._begun, self._added, self.way)
 end
 
 --- Offers the switches of a script to the kernel.
@@ -114,8 +119,8 @@ end
 ---@param given CpuTimesSettings
 function cpu_times.new(instance, given)
   local event = public_event.real(given.event)
-  local self = setmetatable({ _given = given, events = { event }, handlers = { [event] = given.handler } },
-    CpuTimesTaker)
+  local self = setmetatable({ _given = given, events = { event }, spares = { public_event.real(given.moves) },
+    handlers = { [event] = given.handler } }, CpuTimesTaker)
   if instance.run.in_kernel and not instance.parent then instance.run.in_kernel:offer(self) end
 end
 

@@ -6,12 +6,10 @@
 local array = require 'bindings.base.array'
 local asm = require 'bpf.gen.asm'
 local countable = require 'bindings.base.countable'
-local facade = require 'bindings.base.facade'
 local handler_code = require 'bpf.handlers.code'
 local handler_joins = require 'bpf.ways.join'
 local handler_terms = require 'bpf.ways.terms'
 local mentions = require 'bpf.handlers.mentions'
-local public_event = require 'bindings.view.public_event'
 local tally = require 'bpf.ways.count'
 
 local handler_plans = {}
@@ -34,23 +32,21 @@ local AFTER = { interval = true, draw = true, stop = true } -- called when all h
 
 -- In the kernel -----------------------------------------------------------------------------------
 
---- Adds a tally for a sum, `total = total + ev.len`. Returns a function that updates the variable.
-local function count_sum(session, handler, statement, event, terms, settings)
+--- Returns what is counted of a sum, `total = total + ev.len`. Afterwards, the variable is updated.
+local function count_sum(handler, statement, terms)
   local term, into = terms[1], array.new(1)
   if not term.value then asm.refuse 'it adds what is not a number' end
   if not term.key then asm.refuse("'%s' becomes a fraction", statement.name) end
   if term.type ~= 'i32' and term.type ~= 'u32' then
     asm.refuse("'%s' may become a 64-bit integer; lib.aggregate has sums", statement.name)
   end
-  session.tally({}):add(event, {
-    sums = { { into = into, width = 1, at = 0, value = not term.constant and term.value or nil } },
-    filter = settings.filter, handler = settings.handler, within = settings.within,
-  })
-  return function()
+  local function after()
     local _, value = debug.getupvalue(handler, statement.upvalue)
     if into[0] ~= 0 then debug.setupvalue(handler, statement.upvalue, value + (term.constant or 1) * into[0]) end
     into[0] = 0
   end
+  return { sums = { { into = into, width = 1, at = 0, value = not term.constant and term.value or nil } },
+    after = after }
 end
 
 --- Returns the object or the variable's value that a statement changes.
@@ -59,27 +55,39 @@ local function object_of(plan, statement)
   return (select(2, debug.getupvalue(plan.handler, statement.upvalue)))
 end
 
---- Adds tallies for what a handler does.
+--- Returns a tally: the one of these keys, if there are any.
+local function tally_of(self, keys)
+  local found = keys and self._of_keys[keys]
+  if found then return found end
+  local new = tally.of(self._services, keys)
+  table.insert(self._tallies, new)
+  if keys then self._of_keys[keys] = new end
+  return new
+end
+
+--- Adds what a handler does to tallies.
 ---@param view? HandlerView what it sees of the event, if it has joins
-local function count(self, session, plan, event, view)
-  local public = public_event.of(event)
+local function count(self, plan, event, view)
   for _, statement in ipairs(plan.code.statements) do
     if statement.join then
       self._joins:add(view, plan, statement)
     else
-      local settings, terms = { handler = plan.handler }, {}
-      settings.within = view and handler_joins.within(view, plan, statement)
-      settings.filter = not settings.within and handler_terms.filter(plan.handler, event, statement.conditions) or nil
+      local within, terms = view and handler_joins.within(view, plan, statement), {}
+      local filter = not within and handler_terms.filter(plan.handler, event, statement.conditions) or nil
       for i, term in ipairs(statement.arguments) do
         terms[i] = handler_terms.resolve(plan.handler, view or event, term)
       end
+      local counted, why
       if statement.method then
         local object = object_of(plan, statement)
-        local after, why = countable.of(object).count(object, session, public, terms, settings)
-        table.insert(self._after, after or asm.refuse('line %d: %s', statement.line, why))
+        counted, why = countable.of(object).count(object, terms)
+        if not counted then asm.refuse('line %d: %s', statement.line, why) end
       else
-        table.insert(self._after, count_sum(session, plan.handler, statement, public, terms, settings))
+        counted = count_sum(plan.handler, statement, terms)
       end
+      counted.filter, counted.handler = filter, plan.handler
+      tally_of(self, counted.keys):add_event(event, counted, within)
+      if counted.after then table.insert(self._after, counted.after) end
     end
   end
 end
@@ -91,21 +99,15 @@ function HandlerOffer:facts() return { asks = {} } end -- luacheck: no self
 ---@param kernel InKernel
 function HandlerOffer:load(kernel)
   local nr_cpus, views = kernel.switch.nr_cpus, {}
-  self._tallies, self._after, self._joins = {}, {}, handler_joins.new(self.plans)
-  local session = {
-    tally = function(settings)
-      local new = tally.new({ run = { services = kernel.run.services } }, settings)
-      table.insert(self._tallies, facade.object(new))
-      return new
-    end,
-  }
+  self._tallies, self._of_keys, self._after, self._joins = {}, {}, {}, handler_joins.new(self.plans)
+  self._services = kernel.run.services
   for i, plan in ipairs(self.plans) do
     views[i] = {}
     for j, event in ipairs(plan.events) do views[i][j] = self._joins:view(plan, event, nr_cpus) or false end
   end
   self._joins:prepare(kernel)
   for i, plan in ipairs(self.plans) do
-    for j, event in ipairs(plan.events) do count(self, session, plan, event, views[i][j] or nil) end
+    for j, event in ipairs(plan.events) do count(self, plan, event, views[i][j] or nil) end
   end
   for _, one in ipairs(self._tallies) do one:load(kernel) end
   self._joins:load(kernel)

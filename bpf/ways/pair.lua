@@ -17,8 +17,6 @@ local windows = require 'bpf.ways.window'
 local C = ffi.C
 local pair = {}
 
-local THREADS = { pid = true, next_pid = true, prev_pid = true, common_pid = true }
-
 -- What programs cannot do, by what a matcher asks for.
 local ASKS = {
   { 'details', 'details are printed' },
@@ -60,6 +58,7 @@ PairOffer.__index = PairOffer
 ---@return PairOffer
 function pair.new(config, gate)
   local self = setmetatable({ config = config, gate = gate, events = {}, handlers = config.handlers, passed = 0,
+    spares = { config.id_changes },
     way = outliers.are_wanted(config) and 'outliers' or 'pair' }, PairOffer)
   for _, stage in ipairs(config.stages) do
     for _, event in ipairs(stage) do
@@ -112,7 +111,7 @@ local function key_of(config, event, instance)
   local key = pair_keys.compile(config, event)
   if not key then return instance, instance == 'tid' end
   if key.type == 'string' then asm.refuse 'its keys are strings' end
-  return key, THREADS[event.attrs.key or config.key] or false
+  return key, pair_keys.is_thread(config, event)
 end
 
 --- Returns the plan of the programs, and the rules by event.
@@ -150,6 +149,7 @@ local function make_plan(self, switch, run)
       awake = one.awake and by_event[public_event.real(one.awake)] }
   end
   if config.has then plan.threads = run.in_kernel:threads() end
+  plan.are_threads = all_threads
   plan.direct = all_cpus and switch.nr_cpus or all_threads and run.in_kernel:thread_places() or nil
   if config.pass then
     plan.only_outliers = true
@@ -199,6 +199,7 @@ function PairOffer:load(kernel)
       kernel:probe_exit(self.pairs:body(rule, false, probe.is_alone(probe.EXIT)))
     end
   end
+  if plan.are_threads then kernel:probe_id_changes(self.pairs:move_body()) end
 end
 
 function PairOffer:settle(kernel)

@@ -13,6 +13,7 @@ local public_event = require 'bindings.view.public_event'
 local route = require 'bpf.plan.route'
 local sched_switch = require 'bindings.expr.sched_switch'
 local states = require 'bpf.gen.state_sums'
+local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -23,7 +24,8 @@ local OUTLIER, OUTLIER_SIZE = ffi.typeof 'struct outlier *', ffi.offsetof('struc
 local common_type = ffi.typeof 'uint16_t *'
 
 ---@class TaskStatesSettings
----@field events { leaves: Event, enters?: Event, wakes: Event, born?: Event } two of them may be one
+---@field events { leaves: Event, enters?: Event, wakes: Event, born?: Event, moves?: Event } two of them may be one;
+--- moves: of session.id_changes()
 ---@field handlers table<Event, fun(ev: Ev)> that do the same
 ---@field hists HistSet
 ---@field row fun(tid: integer, state: integer): integer returns the number of a histogram
@@ -131,6 +133,7 @@ function TaskStatesOffer:load(kernel)
   for _, event in ipairs(self.events) do
     self._programs[event] = kernel:probe(event, self._kernel:body(self._roles[event]))
   end
+  kernel:probe_id_changes(self._kernel:move_body())
   if not given.only then return end
   kernel:probe_exit(self._kernel:body { exits = true })
 end
@@ -182,7 +185,7 @@ local function base(self) return C.session_exact_time(self._run.session, 0) end
 ---@param kernel InKernel
 function TaskStatesOffer:start(kernel)
   local duration = self._given.duration
-  self._switch, self._added = kernel.switch, 0
+  self._added = 0
   kernel.switch:on() -- on one CPU after the other; all begin at the same time
   self._kernel:limit(base(self), duration and base(self) + math.floor(duration))
   self.has_started = true
@@ -207,6 +210,7 @@ function TaskStatesOffer:turn(side, is_last)
     check_added(C.hist_set_add_bucket(given.hists, given.row(tid, state), bucket, count))
   end)
   if not is_last then return end
+  self._ended = sys.now() -- no program runs any more
   given.missed.switches, given.missed.wakeups = kernel:counted 'switches', kernel:counted 'wakeups'
   local unkept = kernel:counted 'unkept'
   if unkept > 0 then
@@ -219,7 +223,7 @@ end
 ---@package
 ---@return Figures
 function TaskStatesOffer:figures()
-  return cpu_clock.figures(self._run.opt.cpus, self._switch.off_time - tonumber(base(self)), self._added, self.way)
+  return cpu_clock.figures(self._run.opt.cpus, self._ended - tonumber(base(self)), self._added, self.way)
 end
 
 -- What scripts can ask -----------------------------------------------------------------------------
@@ -269,6 +273,7 @@ local public = facade.class('task_states', TaskStatesOffer, { 'set_first', 'each
 function task_states.new(instance, given)
   local self = setmetatable({ _given = given, _names = {}, handlers = {} }, TaskStatesOffer)
   self._roles, self.events = roles_of(given)
+  self.spares = { public_event.real(given.events.moves) }
   for event, handler in pairs(given.handlers) do self.handlers[public_event.real(event)] = handler end
   if instance.run.in_kernel and not instance.parent then instance.run.in_kernel:offer(self) end
   return public(self)

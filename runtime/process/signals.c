@@ -13,14 +13,15 @@
 static volatile sig_atomic_t stop_requested, reopen_requested, report_requested;
 static volatile sig_atomic_t waiting; /* for this many other programs */
 static volatile sig_atomic_t must_end, must_end_soon;
-static volatile uint64_t stopped_at; /* time of the latest request */
+static volatile uint64_t asked_at, stopped_at; /* times of the first and the latest request */
 static volatile sig_atomic_t wake_fd = -1;
 
 enum {
 	/* A request may arrive as two signals: timeout(1) signals its child and then the process
 	 * group. Signals this close together count as one. */
 	TOGETHER = 200000000, /* ns */
-	GRACE = 1000000000    /* ns to wait for others after SIGTERM and SIGHUP */
+	GRACE = 1000000000 /* ns to wait for others after SIGTERM and SIGHUP, and to read the rest
+			    */
 };
 
 /* Call this after the flag of a request was set. */
@@ -41,7 +42,7 @@ static void request_stop(int number)
 	if (number != SIGINT)
 		must_end_soon = 1;
 	if (!stop_requested) {
-		stopped_at = now;
+		asked_at = stopped_at = now;
 		stop_requested = 1;
 		wake();
 		watchdog_start();
@@ -115,6 +116,11 @@ void signals_clear_fd(void)
 bool signals_stop_requested(void)
 {
 	return stop_requested;
+}
+
+bool signals_overdue(void)
+{
+	return stop_requested && clock_monotonic() - asked_at > GRACE;
 }
 
 void signals_wait_for_others(bool waits)

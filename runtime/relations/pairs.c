@@ -464,6 +464,38 @@ static __always_inline void start_awake(struct pairs *restrict p, const struct r
 		store(p, find_start(p, key, hash), ev, rule->awake, flags, key, hash, index);
 }
 
+/* The start of a thread goes on with another key, where no other one waits. */
+static void move_start(struct pairs *p, struct start *s, int64_t key)
+{
+	uint64_t hash = hash_key(key);
+	struct start moved = *s, *to;
+
+	if (p->config.keep)
+		s->event = NULL;
+	remove_start(p, s);
+	to = make_room(p, key, hash, find_start(p, key, hash));
+	*to = moved;
+	to->key = key;
+	p->stats.stored++;
+}
+
+/* See pairs_set_exec(). */
+static void follow_exec(struct pairs *p, const struct rule *rule, const struct event *ev)
+{
+	int32_t before = int_at(ev, rule->before), now = int_at(ev, rule->task);
+	int32_t *running = p->running[0];
+	struct start *s;
+
+	if (before == now)
+		return;
+	if (running && ev->cpu >= 0 && ev->cpu < CPUS_MAX && running[ev->cpu] == before)
+		running[ev->cpu] = now;
+	p->stats.ended += remove_key(p, now);
+	s = find_start(p, before, hash_key(before));
+	if (waits(s))
+		move_start(p, s, now);
+}
+
 int pairs_feed(struct pairs *restrict p, const struct event *events, int n, struct pair *out)
 {
 	int paired = 0;
@@ -495,6 +527,8 @@ int pairs_feed(struct pairs *restrict p, const struct event *events, int n, stru
 		if (!rule->can) {
 			if (ev->class == EVENT_LOST)
 				lose(p, ev);
+			else if (rule->tells & EXEC)
+				follow_exec(p, rule, ev);
 			continue;
 		}
 		if (ev->time < p->hole_end)

@@ -57,7 +57,7 @@ struct pairs_stats {
 	uint64_t unstarted;  /* ends that found no start */
 	uint64_t mismatched; /* ends that removed a start they make no pair with (stage or time) */
 	uint64_t dropped;    /* starts dropped because of lost records */
-	uint64_t ended;	     /* starts removed by pairs_set_end() */
+	uint64_t ended;	     /* starts removed by pairs_set_end() or pairs_set_exec() */
 	uint64_t unneeded;   /* wakeups of running tasks, see pairs_set_wakeup() */
 	uint64_t unreported; /* switches that are missing, see pairs_set_switch() */
 	uint64_t evicted;    /* starts dropped because of max_keys or the timeline's bound */
@@ -105,6 +105,12 @@ int pairs_set_wakeup(struct pairs *p, uint16_t class, uint32_t machine, uint32_t
 		     uint32_t cpu_offset, uint32_t waker_offset);
 int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t task_offset,
 		     uint32_t before_offset);
+
+/* At an event of class, the thread that executes a program gets the id of its process's first
+ * one, which ends: the start whose key is its former id goes on with the new one, and that of the
+ * first thread is removed. All keys are threads of machine 0. The offsets are those of int32_t in
+ * the payload. The class takes no part in pairs. */
+void pairs_set_exec(struct pairs *p, uint16_t class, uint32_t task_offset, uint32_t before_offset);
 
 /* With per_instance: the keys of this machine's events are CPUs or threads of machine 0, such as
  * those of a guest's virtual CPUs. A hole in its events is not one of a single key. */

@@ -20,6 +20,7 @@ enum tells {
 	SLEEP = 1,  /* see pairs_set_end() */
 	SWITCH = 2, /* see pairs_set_switch() */
 	WAKEUP = 4, /* see pairs_set_wakeup() */
+	EXEC = 8,   /* see pairs_set_exec() */
 };
 
 /* An integer of the payload. */
@@ -43,7 +44,7 @@ struct rule {
 	uint16_t end_key, end_bits;
 	uint16_t awake; /* class of the event without these bits, see pairs_set_awake(); or 0 */
 	uint64_t end_mask;
-	uint16_t task, before, target, waker; /* offsets of a switch or wakeup */
+	uint16_t task, before, target, waker; /* offsets of a switch, wakeup or exec */
 };
 
 struct pairs {

@@ -9,7 +9,6 @@
 #include "stacks/resolve.h"
 #include "os/clock.h"
 #include "process/signals.h"
-#include "push/excerpt.h"
 #include "session/family.h"
 #include "session/tasks.h"
 #include "session/vcpus.h"
@@ -32,11 +31,13 @@ void session_close_class(struct session *s, uint16_t class)
 
 void session_set_base(struct session *s, uint64_t time)
 {
+	if (time < s->first_time)
+		time = s->first_time;
 	s->has_base = true;
 	s->base = time;
 	if (s->interval)
 		s->tick_at = time + s->interval;
-	if (s->duration && s->end_at == UINT64_MAX)
+	if (s->duration && s->end_at - time > s->duration)
 		s->end_at = time + s->duration;
 }
 
@@ -116,12 +117,16 @@ static bool note_loss(struct session *s, struct machine *m, const struct slot *s
 		ev->period = m->summed_losses - m->lost;
 	}
 	m->lost += ev->period;
-	s->stats.lost += ev->period;
 	if (!decoder_time(m->source->decoder, slot->rec, &end))
 		end = slot->time;
 	else if (m->source->ops->convert)
 		end = m->source->ops->convert(m->source, end);
-	ev->key = (end < slot->time ? slot->time : end) - s->base;
+	if (end < slot->time)
+		end = slot->time;
+	if (s->source->info.is_recorded && end < s->first_time)
+		return false;
+	s->stats.lost += ev->period;
+	ev->key = end - s->base;
 	if (m->source->ring_tid && slot->ring < m->source->nr_rings) {
 		ev->tid = m->source->ring_tid[slot->ring];
 		ev->cpu = -1;
@@ -451,6 +456,15 @@ static void interrupt(struct session *s)
 		s->ended = true;
 }
 
+/* Whether a live run that was interrupted has not read its rings in time: no more events come, but
+ * handlers may take long for those that are there. In rings that are overwritten, these are what
+ * the run is for. */
+static bool leaves_rest(const struct session *s)
+{
+	return s->stopped && s->source->ops->wait && !s->source->info.is_recorded &&
+	       !s->keeps_newest && signals_overdue();
+}
+
 void session_check_end(struct session *s)
 {
 	if (is_over(s) || (signals_stop_requested() && !s->source->info.is_recorded))
@@ -488,7 +502,10 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	if (s->nr_tids && (!s->per_thread || s->nr_machines > 1) && (!s->is_target || s->family) &&
 	    !s->stopped)
 		watch_threads(s);
-	if (s->next_slot == s->nr_slots && !s->ended) {
+	if (s->next_slot == s->nr_slots && !s->ended && leaves_rest(s)) {
+		s->ended = true;
+		s->stats.leaves_rest = true;
+	} else if (s->next_slot == s->nr_slots && !s->ended) {
 		if (s->ticked && s->source->info.is_recorded)
 			n = skip_empty_intervals(s, err);
 		else
@@ -550,46 +567,6 @@ int session_dump(struct session *s, double from, double until, struct batch *bat
 	*whole_from =
 		s->source->whole_from ? (double)(int64_t)(s->source->whole_from - s->base) : 0;
 	return hand_out(s, batch, n < 0 ? n : 0);
-}
-
-/* Whether a record is that of an event. */
-static bool is_of(const struct slot *slot, const struct event *ev)
-{
-	const struct perf_event_header *rec = slot->rec;
-	const uint8_t *end = (const uint8_t *)rec + rec->size;
-
-	return ev->raw >= (const uint8_t *)rec && ev->raw < end;
-}
-
-/* Whether a record is about all events that come: of a task, or of a loss since the dump's start.
- */
-static bool is_about_all(const struct session *s, const struct slot *slot)
-{
-	const struct perf_event_header *rec = slot->rec;
-
-	if (rec->type == PERF_RECORD_LOST || rec->type == PERF_RECORD_LOST_SAMPLES)
-		return slot->time >= s->source->dump_from;
-	return rec->type != PERF_RECORD_SAMPLE;
-}
-
-int session_copy(struct session *s, struct excerpt *x, const struct event *ev, const char *name,
-		 struct error *err)
-{
-	int ret = 0;
-
-	while (s->next_copied < s->next_slot && !ret) {
-		const struct slot *slot = &s->slots[s->next_copied++];
-		const struct perf_event_header *rec = slot->rec;
-		bool found = ev && rec->type == PERF_RECORD_SAMPLE && is_of(slot, ev);
-
-		if (found && name)
-			ret = excerpt_name(x, ev->pid, ev->tid, name, slot->time, err);
-		if (!ret && (found || is_about_all(s, slot)))
-			ret = excerpt_add(x, slot, err);
-		if (found)
-			break;
-	}
-	return ret;
 }
 
 void session_wake_on(struct session *s, int fd)

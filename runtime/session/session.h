@@ -83,6 +83,8 @@ struct session_stats {
 	double to;		 /* time of the last event, ns since the base */
 	double end_time;	 /* when the events were stopped; for a recording equal to `to` */
 	int32_t workload_status; /* as in wait(2); 0 while it runs, or without a workload */
+	/* A signal ended a live run that was so far behind that some events were not read. */
+	bool leaves_rest;
 };
 
 /* The samples of one event. */
@@ -159,6 +161,9 @@ void session_set_interval(struct session *s, uint64_t interval);
 
 /* Ends the stream after a duration of its own time, in ns; 0: never. */
 void session_set_duration(struct session *s, uint64_t duration);
+/* Delivers only what a recording has from one time until another, on the source's clock, with both
+ * ends. Older records of tasks are read all the same. The base is `from`, if anything is older. */
+void session_set_window(struct session *s, uint64_t from, uint64_t until);
 
 /* Opens and starts the events. */
 int session_start(struct session *s, const struct session_target *target, struct error *err);

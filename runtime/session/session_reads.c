@@ -5,6 +5,7 @@
 #include "decode/decoder.h"
 #include "decode/sample.h"
 #include "os/cpus.h"
+#include "push/excerpt.h"
 #include "stacks/resolve.h"
 
 void session_read_counts(struct session *s, struct counts *out)
@@ -180,4 +181,44 @@ int32_t session_per_thread(const struct session *s)
 int32_t session_loss_is_local(const struct session *s)
 {
 	return !s->per_thread || s->source->ring_tid;
+}
+
+/* Whether a record is that of an event. */
+static bool is_of(const struct slot *slot, const struct event *ev)
+{
+	const struct perf_event_header *rec = slot->rec;
+	const uint8_t *end = (const uint8_t *)rec + rec->size;
+
+	return ev->raw >= (const uint8_t *)rec && ev->raw < end;
+}
+
+/* Whether a record is about all events that come: of a task, or of a loss since the dump's start.
+ */
+static bool is_about_all(const struct session *s, const struct slot *slot)
+{
+	const struct perf_event_header *rec = slot->rec;
+
+	if (rec->type == PERF_RECORD_LOST || rec->type == PERF_RECORD_LOST_SAMPLES)
+		return slot->time >= s->source->dump_from;
+	return rec->type != PERF_RECORD_SAMPLE;
+}
+
+int session_copy(struct session *s, struct excerpt *x, const struct event *ev, const char *name,
+		 struct error *err)
+{
+	int ret = 0;
+
+	while (s->next_copied < s->next_slot && !ret) {
+		const struct slot *slot = &s->slots[s->next_copied++];
+		const struct perf_event_header *rec = slot->rec;
+		bool found = ev && rec->type == PERF_RECORD_SAMPLE && is_of(slot, ev);
+
+		if (found && name)
+			ret = excerpt_name(x, ev->pid, ev->tid, name, slot->time, err);
+		if (!ret && (found || is_about_all(s, slot)))
+			ret = excerpt_add(x, slot, err);
+		if (found)
+			break;
+	}
+	return ret;
 }

@@ -54,9 +54,11 @@ struct session {
 	uint8_t *clears;    /* to be cleared at the stop; NULL: nothing */
 	uint32_t nr_clears;
 	bool stopped, ended, interrupted, per_thread, has_base;
+	bool keeps_newest;   /* the rings are overwritten */
 	bool cut;	     /* by a signal: what a pipe would still have sent is missing */
 	uint64_t base;	     /* source clock, ns */
-	uint64_t first_time; /* earlier samples are dropped: not all rings were enabled then */
+	uint64_t first_time; /* earlier samples are dropped: not all rings were enabled then, or
+			      * nobody asked for them */
 	uint64_t interval;   /* ns; 0: none */
 	uint64_t duration;   /* ns; 0: unlimited */
 	uint64_t end_at;     /* source clock; UINT64_MAX: unlimited, or not known yet */

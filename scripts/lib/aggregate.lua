@@ -6,25 +6,22 @@
 ---   waits:add(ns, ev.comm)
 ---   waits:print(out)
 local addresses = require 'bindings.print.addresses'
+local aggregate_text = require 'lib.aggregate_text'
 local array = require 'lib.array'
 local check = require 'bindings.base.check'
 local countable = require 'bindings.base.countable'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local nearest = require 'lib.nearest'
-local shades = require 'lib.shades'
 local tables = require 'lib.table'
-local text = require 'bindings.base.text'
 local units = require 'lib.units'
+local wide = require 'bindings.base.wide'
 
 local aggregate = {}
 
+local OTHER = aggregate_text.OTHER
 local MAX_PARTS = 4
-local BAR = 52 -- width of a histogram's longest bar
-local LABEL, LABEL_WITH_UNITS = '%-16s %8d ', '%-20s %8d ' -- of a bucket: its bounds and count
-local MIN_BAR, PAST, DRAWN = 16, 240, 64 -- of a picture: bar, earlier intervals, histograms
 local WITHOUT_UNIT = { count = true, variance = true } -- columns
-local OTHER = '(other)' -- the entry of all keys beyond max_keys
 
 local function add(a, b) return a + b end
 
@@ -45,11 +42,20 @@ local function merge_linear(a, b)
   return sum
 end
 
---- Returns the source of keeping the least or greatest value, beside the number of values.
+--- Returns the source of keeping the least or greatest value, beside the number of values. A 64-bit integer is kept as
+--- a number and what that lacks.
 local function extreme(op)
-  return ([[local at, n = 2 * i, tonumber(v)
-    if values[at] == 0 or n %s values[at + 1] then values[at + 1] = n end  values[at] = values[at] + 1]]):format(op)
+  return ([[local at, n, rest = 3 * i, tonumber(v), 0
+    if is_wide(v) then rest = lacks(v, n) end
+    if values[at] == 0 or n OP values[at + 1] or n == values[at + 1] and rest OP values[at + 2] then
+      values[at + 1], values[at + 2] = n, rest
+    end
+    values[at] = values[at] + 1]]):gsub('OP', op)
 end
+
+local function least(a, b) return wide.is_less(b, a) and b or a end
+
+local function greatest(a, b) return wide.is_less(a, b) and b or a end
 
 --- add: source of the statement that adds v to the value of id i; values: number of arguments before the keys; width:
 --- numbers by id; merge: makes two values one. A histogram takes about 4 KiB, hence the lower limit. The bucket of a
@@ -59,8 +65,8 @@ local KINDS = {
   sum = { max_keys = 65536, add = 'values[i] = values[i] + tonumber(v)', values = 1, merge = add },
   avg = { max_keys = 65536, values = 1, width = 2, merge = add_average, add = [[local at = 2 * i
     values[at], values[at + 1] = values[at] + 1, values[at + 1] + tonumber(v)]] },
-  min = { max_keys = 65536, values = 1, width = 2, merge = math.min, add = extreme '<' },
-  max = { max_keys = 65536, values = 1, width = 2, merge = math.max, add = extreme '>' },
+  min = { max_keys = 65536, values = 1, width = 3, is_extreme = true, merge = least, add = extreme '<' },
+  max = { max_keys = 65536, values = 1, width = 3, is_extreme = true, merge = greatest, add = extreme '>' },
   hist = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true, buckets = true, merge = merge_hists },
   lhist = { max_keys = 65536, add = 'values[i] = values[i] + 1', values = 1, linear = true, buckets = true,
     merge = merge_linear },
@@ -92,7 +98,7 @@ local function add_source(kind, parts)
   local complete = parts > 0 and ('if k%d == nil then missing() end  '):format(parts) or ''
   args = args == '' and 'extra' or args .. ', extra'
   return ([[
-local id, values, refuse, surplus, missing, is_wide, low, high, step, last = ...
+local id, values, refuse, surplus, missing, is_wide, lacks, low, high, step, last = ...
 local floor = math.floor
 return function(%s, extra) %s%s end, function(%s) %s end]]):format(table.concat(names, ', '), complete, body, args,
     body)
@@ -205,27 +211,32 @@ function aggregate.new(kind, keys, settings)
   }, Aggregate)
   local refuse, surplus, missing = failures(kind, how, keys)
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
-    missing, check.is_wide, low, high, step, self._last)
+    missing, check.is_wide, wide.lacks, low, high, step, self._last)
   self._add = self.add
   countable.add_function(self.call, self)
   return self
 end
 
+--- Returns what a tally counts of an event with a key and a value, both C expressions.
+local function counted(self, key, value)
+  local width = KINDS[self._kind].width or 1
+  local into = { into = self._values, width = width, at = width - 1, value = value }
+  return { keys = self._keys, key = key, hist = self._hists and into or nil,
+    sums = not self._hists and { into, width > 1 and { into = self._values, width = width, at = 0 } or nil } or nil }
+end
+
 --- Makes the events of a class count, in the kernel if possible. Returns the handler. Only valid in start().
 ---@param session Session
 ---@param event Event
----@param settings { key: (string|{ constant: string })[], value?: string, filter?: string, handler: fun(ev: Ev),
---- within?: table } C expressions, and a handler that does the same by add()
+---@param settings { key: (string|{ constant: string })[], value?: string, filter?: string, handler: fun(ev: Ev) }
+--- C expressions, and a handler that does the same by add()
 ---@return fun(ev: Ev) handler
 function Aggregate:count(session, event, settings)
+  if KINDS[self._kind].is_extreme then return settings.handler end -- programs add up
   self._tally = self._tally or session.tally { keys = self._keys }
-  local width = KINDS[self._kind].width or 1
-  local into = { into = self._values, width = width, at = width - 1, value = settings.value }
-  return self._tally:add(event, {
-    key = settings.key, filter = settings.filter, handler = settings.handler, within = settings.within,
-    sums = not self._hists and { into, width > 1 and { into = self._values, width = width, at = 0 } or nil } or nil,
-    hist = self._hists and into or nil,
-  })
+  local one = counted(self, settings.key, settings.value)
+  one.filter, one.handler = settings.filter, settings.handler
+  return self._tally:add(event, one)
 end
 
 --- Returns the C expression of the bucket of a value; nil if Lua must compute it.
@@ -239,13 +250,13 @@ end
 
 countable.add(Aggregate, {
   is_own = function(self) return self.add == self._add end,
-  count = function(self, session, event, terms, settings)
+  count = function(self, terms)
     local how, key = KINDS[self._kind], {}
     local values = how.values
     if #terms ~= values + #self._names then return nil, 'it has the wrong number of arguments' end
     if values > 0 and not terms[1].value then return nil, 'it adds what is not a number' end
     if values > 0 and not terms[1].key and not self._hists then return nil, 'it adds up fractions' end
-    if how.merge == math.min or how.merge == math.max then return nil, 'it keeps the least or greatest value' end
+    if how.is_extreme then return nil, 'it keeps the least or greatest value' end
     for i = values + 1, #terms do
       if not terms[i].key then return nil, 'a key may be a fraction' end
       key[i - values] = terms[i].key
@@ -254,11 +265,7 @@ countable.add(Aggregate, {
       key[#key + 1] = bucket_of(self, terms[1])
       if #key == #self._names then return nil, 'only Lua can compute its buckets' end
     end
-    self:count(session, event, {
-      key = key, value = values > 0 and not how.linear and terms[1].value or nil, filter = settings.filter,
-      handler = settings.handler, within = settings.within,
-    })
-    return function() end
+    return counted(self, key, values > 0 and not how.linear and terms[1].value or nil)
   end,
 })
 
@@ -278,14 +285,15 @@ end
 local function value_of(self, id)
   if self._hists then return self._values:get(id) end
   if self._kind == 'avg' then return { count = self._values[2 * id], total = self._values[2 * id + 1] } end
-  return self._values[KINDS[self._kind].width == 2 and 2 * id + 1 or id]
+  if KINDS[self._kind].is_extreme then return wide.whole(self._values[3 * id + 1], self._values[3 * id + 2]) end
+  return self._values[id]
 end
 
 --- Returns what entries of a value are sorted by.
 local function weight_of(self, value)
   if self._hists then return value:stats().count end
   if type(value) == 'table' then value = value.total / value.count end
-  return value == value and value or -math.huge
+  return value == value and tonumber(value) or -math.huge
 end
 
 local function weight(self, id) return weight_of(self, value_of(self, id)) end
@@ -418,150 +426,6 @@ local function entries(self, limit, sort)
   return list
 end
 
-local ORDER = { negative = -2, zero = -1 } -- of buckets without an exponent
-local GAP = 3 -- a longer run of empty buckets is one line
-
---- Returns the numbers in the buckets of an entry, by bucket.
-local function counts_of(value)
-  if type(value) == 'table' then return value end
-  local counts = {}
-  for _, b in ipairs(value:log2()) do counts[ORDER[b.exponent] or b.exponent] = tonumber(b.count) end
-  return counts
-end
-
---- Returns the bounds and the label of a histogram bucket.
-local function bucket(self, i)
-  local power = self._show and function(n) return self._show(2 ^ n) end or units.power2
-  local show = self._show or units.short
-  if self._step then
-    if i == -1 then return nil, self._low, ('(..., %s)'):format(show(self._low)) end
-    if i == self._last then return self._high, nil, ('[%s, ...)'):format(show(self._high)) end
-    if i > self._last then return nil, nil, OTHER end
-    local low = self._low + i * self._step
-    local high = math.min(low + self._step, self._high)
-    return low, high, ('[%s, %s)'):format(show(low), show(high))
-  end
-  if i == -2 then return nil, 0, '(..., 0)' end
-  if i == -1 then return 0, 1, '[0]' end
-  local label = i == 0 and '[1]' or ('[%s, %s)'):format(power(i), power(i + 1))
-  return 2 ^ i, 2 ^ (i + 1), label
-end
-
---- Returns the least and the greatest bucket of some histograms, and the largest count.
-local function range_of(list)
-  local low, high, max = math.huge, -math.huge, 0
-  for _, counts in ipairs(list) do
-    for i, count in pairs(counts) do
-      if count > 0 then low, high, max = math.min(low, i), math.max(high, i), math.max(max, count) end
-    end
-  end
-  return low, high, max
-end
-
---- Appends the line of each bucket of some histograms that are drawn as one. Long gaps are one line.
-local function draw(lines, list, line)
-  local low, high = range_of(list)
-  local empty = {}
-  for i = low, high do
-    local is_empty = true
-    for _, counts in ipairs(list) do is_empty = is_empty and (counts[i] or 0) == 0 end
-    if is_empty then
-      empty[#empty + 1] = line(i)
-    else
-      if #empty > GAP then empty = { '...' } end
-      for _, text_line in ipairs(empty) do lines[#lines + 1] = text_line end
-      empty = {}
-      lines[#lines + 1] = line(i)
-    end
-  end
-end
-
---- Returns the title of a histogram or stack entry, made of its keys, and the indented lines of its stacks.
-local function heading(self, entry)
-  local title, lines = {}, {}
-  for i, name in ipairs(self._names) do
-    local part = entry.key[i]
-    if self._stacks[name] then
-      for _, line in ipairs(part == OTHER and { part } or self._session.stack_lines(part)) do
-        lines[#lines + 1] = '    ' .. line
-      end
-    else
-      if self._addresses[name] then part = addresses.text(part) end
-      title[#title + 1] = ('%s=%s'):format(name, type(part) == 'string' and part or units.number(part))
-    end
-  end
-  return text.safe(#title == 0 and self._spec.name or table.concat(title, ' ')), lines
-end
-
-local function cell(column, row) return units.text(row[column.name], column.unit) end
-
---- Returns the text of an entry with a stack: its values, then the stack.
-local function stack_lines(self, entry, row)
-  local values = {}
-  for _, column in ipairs(self._spec.columns) do
-    if row[column.name] and column.align == 'right' then
-      values[#values + 1] = column.name == self._value and #values == 0 and cell(column, row)
-        or ('%s %s'):format(column.name, cell(column, row))
-    end
-  end
-  local title, lines = heading(self, entry)
-  table.insert(lines, 1, ('%s: %s'):format(title, table.concat(values, ', ')))
-  return table.concat(lines, '\n') .. '\n'
-end
-
---- Returns the text of a bucket's bounds and count.
-local function label_text(self, label, count)
-  return (self._show and LABEL_WITH_UNITS or LABEL):format(label, count)
-end
-
-local function hist_lines(self, entry)
-  local counts = counts_of(entry.value)
-  local _, _, max = range_of { counts }
-  local title, lines = heading(self, entry)
-  table.insert(lines, 1, title .. ':')
-  draw(lines, { counts }, function(i)
-    local count, _, _, label = counts[i] or 0, bucket(self, i)
-    return ('%s|%-52s|'):format(label_text(self, label, count), ('@'):rep(math.floor(count * BAR / max)))
-  end)
-  return table.concat(lines, '\n') .. '\n\n'
-end
-
---- Draws histograms for a terminal: each with those of the intervals before as a heat map, newest on the right.
-local function picture(self, list)
-  local now, titles, stacks = {}, {}, {}
-  for i = 1, math.min(#list, DRAWN) do
-    titles[i], stacks[i] = heading(self, list[i])
-    now[titles[i]] = counts_of(list[i].value)
-  end
-  local past = self._past
-  past[#past + 1] = now
-  if #past > PAST then table.remove(past, 1) end
-  return function(columns)
-    local lines = {}
-    local bar = math.max(MIN_BAR, math.min(BAR, math.floor((columns - 29) / 2)))
-    local width = math.max(1, columns - 29 - bar) -- of the heat map
-    local first = math.max(1, #past - width + 1)
-    for i, title in ipairs(titles) do
-      local shown = {}
-      for at = first, #past do shown[#shown + 1] = past[at][title] end
-      local _, _, max = range_of(shown)
-      local _, _, longest = range_of { now[title] }
-      lines[#lines + 1] = title .. ':'
-      for _, line in ipairs(stacks[i]) do lines[#lines + 1] = line end
-      draw(lines, shown, function(at)
-        local count, cells = now[title][at] or 0, {}
-        for time = first, #past do cells[#cells + 1] = past[time][title] and past[time][title][at] or 0 end
-        local _, _, label = bucket(self, at)
-        local text_bar = ('@'):rep(math.floor(count * bar / longest))
-        return ('%s|%s%s| %s'):format(label_text(self, label, count), text_bar, (' '):rep(bar - #text_bar),
-          shades.line(cells, max))
-      end)
-      lines[#lines + 1] = ''
-    end
-    return lines
-  end
-end
-
 --- Appends the rows of an entry for out:table().
 local function add_rows(self, rows, entry, out)
   local function new_row()
@@ -575,12 +439,12 @@ local function add_rows(self, rows, entry, out)
     return row
   end
   if KINDS[self._kind].buckets then
-    local counts = counts_of(entry.value)
-    local low, high = range_of { counts }
+    local counts = aggregate_text.counts(entry.value)
+    local low, high = aggregate_text.range { counts }
     for i = low, high do
       if self._hists or counts[i] then
         local row = new_row()
-        row.low, row.high = bucket(self, i)
+        row.low, row.high = aggregate_text.bucket(self, i)
         row.count = counts[i] or 0
         if i == low and self._hists then row[self._histogram] = entry.value end
       end
@@ -593,7 +457,11 @@ local function add_rows(self, rows, entry, out)
     end
     if not self._hists then return end
     row[self._histogram] = entry.value
-    local negative = entry.value:stats().negative
+    local stats = entry.value:stats()
+    local negative = stats.negative
+    if stats.max == 0x7fffffffffffffffULL then
+      out:warn(('%s: values of 2^63 and more count as 2^63 - 1'):format(self._spec.name))
+    end
     if negative > 0 then out:warn(('%s: counted %d negative values as 0'):format(self._spec.name, negative)) end
   end
 end
@@ -642,14 +510,15 @@ function Aggregate:print(out, settings)
   local rows = {}
   for _, entry in ipairs(list) do add_rows(self, rows, entry, out) end
   local is_drawn = KINDS[self._kind].buckets
-  local lines = is_drawn and hist_lines or next(self._stacks) and stack_lines
+  local lines = is_drawn and aggregate_text.histogram or next(self._stacks) and aggregate_text.stack
   out:table(self._spec, rows, nil, lines and function()
     local parts = {}
     for i, entry in ipairs(list) do parts[i] = lines(self, entry, rows[i]) end
     return table.concat(parts)
-  end, is_drawn and out.tty and not (out.report_page and out.report_page.draws) and picture(self, list) or nil)
+  end, is_drawn and out.tty and not (out.report_page and out.report_page.draws) and aggregate_text.picture(self, list)
+    or nil)
 end
 
-check.members(Aggregate, 'an aggregation')
+check.members(Aggregate, 'an aggregation', { 'add', 'call' })
 
 return aggregate

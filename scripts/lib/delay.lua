@@ -62,11 +62,11 @@ function delay.run(settings)
   local longest, shortest = than or math.huge, opt.lower or -1
   local prints = than ~= nil or opt.lower ~= nil
   local pass = prints and session.gate() or nil
-  local threads = settings.threads or not found.key and session.per_thread
+  local threads = settings.threads or not found.key and session.instance_field == '_tid'
   local parsed, message = detail.of_options(settings.name, opt, found.others, prints, settings.out)
   if message then return nil, message end
-  local details = parsed and not pass and detail.new(parsed, { out = settings.out, session = session,
-    keyed_by_thread = threads, verbose = opt.verbose > 0 })
+  local details = parsed and not pass and detail.new(parsed, { name = settings.name, out = settings.out,
+    session = session, keyed_by_thread = threads, verbose = opt.verbose > 0 })
   local show = printer(settings, details)
   local draws = opt.heatmap and not pass
   local map = draws and heat.new(opt.heatmap, latency.kinds(found.stages, opt.cycle), session) or nil
@@ -105,7 +105,7 @@ function delay.run(settings)
     stop = map and function(out) map:write(out) end or nil,
   }
   local handlers
-  handlers, matcher = relation.run(settings.name, analysis, found, opt, settings.out)
+  handlers, matcher = relation.run(settings.name, analysis, found, opt, settings.out, session)
   return handlers
 end
 

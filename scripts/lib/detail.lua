@@ -88,14 +88,16 @@ local public -- creates the facade of details
 
 --- Creates details for lib.pairs.
 ---@param settings DetailSettings
----@param env { out: Output, session: Session, keyed_by_thread?: boolean, verbose?: boolean } keyed_by_thread: the
---- key of a pair is the thread that it is about; verbose: print the reason why each event is shown
+---@param env { out: Output, session: Session, name?: string, keyed_by_thread?: boolean, verbose?: boolean } name: of
+--- the profiler; keyed_by_thread: the key of a pair is the thread that it is about; verbose: print the reason why each
+--- event is shown
 ---@return Details
 function detail.new(settings, env)
   local self = {
     settings = settings,
     out = env.out,
     session = env.session,
+    name = env.name or 'details',
     keyed_by_thread = env.keyed_by_thread or false,
     verbose = env.verbose,
     waiting = {}, -- pairs to print when the events up to `after` have arrived
@@ -144,7 +146,7 @@ function Details:advance(now)
     from, to = math.min(from, waiting[n].first_time), waiting[n].second_time
   end
   if n == 0 then return false end
-  if history.fetch then history:fetch(from - settings.before, to + settings.after) end
+  if history.fetch and not self:is_cut() then history:fetch(from - settings.before, to + settings.after) end
   for i = 1, n do
     local pair = waiting[i]
     self:print(pair)
@@ -180,6 +182,17 @@ function Details:show(p, second)
   else
     self:print(pair)
   end
+end
+
+--- Returns whether the run has been interrupted so long ago that nothing more is printed, and says so once.
+---@package
+function Details:is_cut()
+  if not self.out:is_overdue() then return false end
+  if not self.was_cut then
+    self.was_cut = true
+    self.out:warn(('%s: partial: interrupted, so the details of further pairs are not printed'):format(self.name))
+  end
+  return true
 end
 
 --- Prints a first event whose second event may be lost.
@@ -311,6 +324,7 @@ end
 --- Prints a pair with its details. Without second_kept its second event is lost.
 ---@package
 function Details:print(pair)
+  if self:is_cut() then return end
   local history, settings, look = self.history, self.settings, self.context
   local first_index, found = history:index(pair.first_kept)
   local second_index, second_found = history:find(pair.lost_time or 0), false

@@ -21,7 +21,7 @@ end
 ---@param name string of the profiler, for the warning
 ---@param out Output
 ---@param session Session
----@param lack string what the result lacks if a recording lacks some
+---@param lack? string what the result lacks if a recording lacks some; default: they are left out
 ---@return any[] existing
 ---@return string? message if there are none
 function events.existing(list, name_of, name, out, session, lack)
@@ -40,7 +40,7 @@ function events.existing(list, name_of, name, out, session, lack)
   elseif #missing > 0 then
     local more = #missing > FEW and (' and %d more'):format(#missing - FEW) or ''
     out:warn(('%s: the recording has no %s%s: %s'):format(name,
-      table.concat(missing, ', ', 1, math.min(#missing, FEW)), more, lack))
+      table.concat(missing, ', ', 1, math.min(#missing, FEW)), more, lack or 'they are left out'))
   end
   return existing
 end

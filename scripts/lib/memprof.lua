@@ -252,7 +252,7 @@ function memprof.run(settings)
     lost = left,
     left = left,
     report = function() report(totals, printer, out, allocs, frees) end,
-  }, found, opt, out))
+  }, found, opt, out, session))
 end
 
 return memprof

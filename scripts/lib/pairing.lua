@@ -88,7 +88,7 @@ function pairing.run(settings)
       print_counts()
       print_unmatched(matcher:stats())
     end,
-  }, settings.events, opt, out)
+  }, settings.events, opt, out, settings.session)
   return handlers
 end
 

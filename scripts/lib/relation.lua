@@ -18,7 +18,9 @@
 ---
 --- Ready-made analyses are lib.delay, lib.pairing, lib.memprof and lib.syscalls.
 local heatmap = require 'lib.heatmap'
+local pair_keys = require 'bindings.pairs.keys'
 local pairs = require 'lib.pairs'
+local public_event = require 'bindings.view.public_event'
 local tables = require 'lib.table'
 local values = require 'bindings.options.values'
 
@@ -39,6 +41,7 @@ relation.options = {
     type = 'string',
     needs = { 'both_switches' },
     argument = 'LIST',
+    values = { 'samecpu', 'samekey', 'samepid', 'sametid' },
     optional_value = '',
     help = 'with --than or --lower also print the events between the two. LIST: samecpu, samepid, sametid, samekey:'
       .. ' only those that share it with the first or second event (1 or 2: with this one); -N, +N: also those up to N'
@@ -139,9 +142,10 @@ end
 ---@param found RelatedEvents
 ---@param opt table
 ---@param out Output
+---@param session? Session without it, pairs of a thread are not followed to its new id
 ---@return table handlers
 ---@return Feed matcher
-function relation.run(name, analysis, found, opt, out)
+function relation.run(name, analysis, found, opt, out, session)
   opt = values.optional(opt)
   local reported, config, matcher = {}, {}, nil
   local function report()
@@ -153,6 +157,10 @@ function relation.run(name, analysis, found, opt, out)
     if config[setting] == nil then config[setting] = found[setting] end
   end
   config.key, config.cycle = found.default_key, opt.cycle
+  if session and not config.id_changes and pair_keys.are_threads(
+    { stages = public_event.real(found.stages), key = config.key }, session.instance_field == '_tid') then
+    config.id_changes = session.id_changes()
+  end
   config.triggers = not analysis.pass and found.triggers or {}
   config.triggered = #config.triggers > 0 and function(ev)
     report()

@@ -163,7 +163,7 @@ function syscalls.run(settings)
       clear(calls)
     end,
     stop = map and function() map:write(out) end or nil,
-  }, found, opt, out)
+  }, found, opt, out, session)
   if handlers then handlers.describe = function(ev) return describe(ev, session) end end
   return handlers
 end

@@ -25,6 +25,7 @@ local NEW = 'sched:sched_wakeup_new'
 ---@field filter fun(...: string): string? returns a kernel filter for events with a target in one of these fields;
 --- nil if the kernel cannot know all targets
 ---@field born fun(ev: Ev) follows new threads; call it in your handler of sched_wakeup_new, if you have one
+---@field moved fun(ev: Ev) follows threads that get another id; call it in your handler of session.id_changes()
 ---@field follow fun(handlers: table, begin?: fun(tids: integer[]), sees_births?: boolean): table adds the handlers that
 --- has() needs and returns the table; begin is called with the threads that the user has named; sees_births: one of the
 --- handlers calls born() for each new thread
@@ -53,6 +54,10 @@ function threads.new(session, opt, only_targets)
 
   function self.born(ev)
     if not everyone then named.born(ev.pid, ev._tid) end -- a new task is woken by its parent
+  end
+
+  function self.moved(ev)
+    if not everyone and ev.pid < max then named.moved(ev.old_pid, ev.pid) end
   end
 
   function self.follow(handlers, begin, sees_births)

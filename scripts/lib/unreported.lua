@@ -41,6 +41,7 @@ end
 ---@return fun(pid: integer, time: number, cpu: integer, from?: integer) enters call this when a task enters a CPU;
 --- from: the task that leaves the CPU in the same event
 ---@return fun(gap: table) lost call this in the handler `lost`
+---@return fun(ev: Ev) moved call this in the handler of session.id_changes()
 function unreported.watch()
   local self, max, max_cpus = unreported.new(), threads.MAX, threads.MAX_CPUS
   -- By task: 1 + the time when it entered a CPU, or -1 - the time when it left one; 0: unknown. By CPU: the task that
@@ -95,7 +96,14 @@ function unreported.watch()
     seen[pid], running[cpu], last_cpu[pid] = 1 + time, pid, cpu
   end
   local function lost(gap) known_from = math.max(known_from, 1 + gap.to) end
-  return self, leaves, enters, lost
+  local function moved(ev)
+    local before, pid = ev.old_pid, ev.pid
+    if before >= max or pid >= max then return end
+    seen[pid], last_cpu[pid], seen[before] = seen[before], last_cpu[before], 0
+    local cpu = last_cpu[pid]
+    if running[cpu] == before then running[cpu] = pid end
+  end
+  return self, leaves, enters, lost, moved
 end
 
 return unreported

@@ -61,14 +61,13 @@ local function live_pages(state)
     local at = gen * LEVELS + level_of(level)
     live[at] = (live[at] or 0) + 1
     list[#list + 1] = {
-      gen = gen, level = level, at = tonumber(page.address), size = SIZES[level], role = page.kind,
-      start = ('0x%x'):format((tonumber(page.address) - 1) * 4096),
+      gen = gen, level = level, start = (tonumber(page.address) - 1) * 4096, size = SIZES[level], role = page.kind,
     }
   end)
   table.sort(list, function(a, b)
     if a.gen ~= b.gen then return a.gen < b.gen end
     if a.level ~= b.level then return a.level > b.level end
-    if a.at ~= b.at then return a.at < b.at end
+    if a.start ~= b.start then return a.start < b.start end
     return a.role < b.role
   end)
   return live, list
@@ -146,7 +145,7 @@ generation; they count in the generation of the page event before them.]],
     local page_spec = tables.new('kvmmmu-pages', {
       { name = 'gen', metric = 'label', title = 'GEN' },
       { name = 'level', metric = 'label', title = 'LEVEL' },
-      { name = 'start', metric = 'label', title = 'START', align = 'right' },
+      { name = 'start', metric = 'label', title = 'START', unit = 'address' },
       { name = 'size', title = 'SIZE', align = 'right' },
       { name = 'role', metric = 'label', title = 'ROLE', format = '0x%x' },
     })

@@ -30,6 +30,7 @@ local function fill(row, positive, negative)
   row.total = (p and p.sum or 0) - (n and n.sum or 0)
   row.min, row.max = n and -n.max or p.min, p and p.max or -n.min
   row.avg = math.floor(tonumber(row.total) / row.calls)
+  for _, stats in pairs { p or n, n or p } do if stats.avg ~= stats.avg then row.avg = stats.avg end end
   row.variance = variance(p, n)
   row.stddev = math.sqrt(row.variance)
   row.p99 = quantile(positive, negative, 0.99)
@@ -104,11 +105,11 @@ num= of each event is a C expression over its fields. The table has a row for
 each event.
 
   $ profscript num-dist -e kmem:kmalloc//num=bytes_alloc/,sched:sched_stat_runtime//num=runtime/ --duration 1
-  2026-11-22 11:29:40.606862
+  2026-11-28 18:12:56.010827
   event                 calls            total          min          avg          p99          max
   ------------------ -------- ---------------- ------------ ------------ ------------ ------------
-  kmalloc                7829         7.23 MiB     8    B     968    B     4.03 KiB     16    KiB
-  sched_stat_runtime     6552         1.88 s       2.13 us    287    us    3.98 ms       4.01 ms]],
+  kmalloc                9776        11.7  MiB         8 B      1.22 KiB    16.1  KiB    32    KiB
+  sched_stat_runtime     5482         2.00 s         529 ns   365    us      3.65 ms      4.01 ms]],
   examples = {
     { 'profscript num-dist -e kmem:kmalloc//num=bytes_alloc/,kmem:kmalloc//num=bytes_alloc-bytes_req/alias=waste/',
       'sizes of allocations, and bytes wasted by rounding up' },

@@ -83,14 +83,14 @@ a terminal the table is a screen: < and > (or the arrow keys) select the column
 to sort by, r reverses the order, q quits.
 
   $ profscript top -m 1024 -e sched:sched_stat_runtime//key=pid/comm=comm/top-by=runtime/ --duration 1
-  2026-11-22 11:29:41.855395 profscript top - sample 11673 events
+  2026-11-28 18:12:57.064475 profscript top - sample 5642 events
        PID      RUNTIME COMM
   -------- ------------ ---------------
-     18788    300709339 perf-exec
-     18783    237808041 bash
-     18665    226971072 usdt_test
-     18838    210034455 profscript
-     18588    113093513 awk
+     30132    509    ms ALL CPUs/TCG
+      4867    384    ms ALL CPUs/TCG
+     32079    151    ms cc1
+     32140    123    ms cc
+     32273     91.5  ms collect2
   ...]],
   examples = {
     { 'profscript top -e sched:sched_wakeup//key=pid/comm=comm/,sched:sched_switch//key=prev_pid/comm=prev_comm/',

@@ -5,7 +5,7 @@ local ffi = require 'ffi'
 local catalog = require 'bindings.select.catalog'
 local libc = require 'bindings.base.libc'
 local perf_events = require 'bindings.view.perf_events'
-local sample_filter = require 'bindings.bpf.sample_filter'
+local sample_filter = require 'bpf.run.sample_filter'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
 
@@ -105,13 +105,15 @@ local function check_paranoid(world, has)
     'as root: sysctl kernel.perf_event_paranoid=-1')
 end
 
-local function check_capabilities(has)
+local function check_capabilities(world, has)
   local missing = {}
   for _, one in ipairs(CAPABILITIES) do
     if not has(one[2]) then missing[#missing + 1] = ('%s to %s'):format(one[1], one[3]) end
   end
   if #missing == 0 then return line('ok', 'capabilities', 'all capabilities for tracing') end
-  return line('--', 'capabilities', 'missing ' .. table.concat(missing, ', '), 'run as root or with these capabilities')
+  local is_root = (world.read '/proc/self/status' or ''):find '\nUid:%s+%d+%s+0%s'
+  return line('--', 'capabilities', 'missing ' .. table.concat(missing, ', '),
+    (is_root and 'run ' or 'run as root or ') .. 'with these capabilities')
 end
 
 --- Checks for an optional kind of event.
@@ -186,7 +188,7 @@ function check.lines(world)
     tracepoint,
     check_unseen(world, tracepoint.state == 'ok'),
     check_paranoid(world, has),
-    check_capabilities(has),
+    check_capabilities(world, has),
     check_kind(world, 'common clock', TYPES.software, DUMMY, { clock = true },
       'no use_clockid, so events are not ordered between rings', 'needs Linux 4.1'),
     check_kind(world, 'loss counters', TYPES.software, DUMMY, { lost = true },

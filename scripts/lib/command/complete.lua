@@ -222,9 +222,9 @@ end
 local function complete_value(before, text, option, given, world, profiler)
   if option.type == 'event' then return complete_event(before, text, world, profiler) end
   if option.type == 'enum' then return offer('words', before, text, option.values) end
-  if option.type == 'processes' then
+  if option.type == 'processes' or option.values then
     local others, name = text:match '^(.-)([^,]*)$'
-    return offer('words', before .. others, name, world.processes())
+    return offer('words', before .. others, name, option.values or world.processes())
   end
   if option.argument == 'FILE' then return { mode = 'files', list = {} } end
   if option.argument == 'EXPR' or option.argument == 'FILTER' then

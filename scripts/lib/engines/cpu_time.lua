@@ -66,8 +66,8 @@ local function take_sums(sums, only_comm, name_of)
   return cells, hidden
 end
 
---- Returns the handler of switches, the one of losses, and functions that count the running threads up to a time and
---- that return the time that is unknown.
+--- Returns the handlers of switches, of ids that change and of losses, and functions that count the running threads up
+--- to a time, and return the time that is unknown.
 local function follow_cpus(opt, ours, has_prio, missed, credit)
   -- By CPU: the running thread (tid + 1; 0: unknown), the time it started to run, the end of the last loss.
   local current, since, known_from = array.new(MAX_CPU), array.new(MAX_CPU), array.new(MAX_CPU)
@@ -99,6 +99,12 @@ local function follow_cpus(opt, ours, has_prio, missed, credit)
     if has_prio and not has_prio(ev.next_prio) then current[cpu] = 0 end
     if only_comm then names[cpu] = ev.next_comm end
   end
+  local function moved(ev)
+    local cpu = ev._cpu
+    missed.moved(ev)
+    ours.moved(ev)
+    if cpu >= 0 and cpu < MAX_CPU and current[cpu] == ev.old_pid + 1 then current[cpu] = ev.pid + 1 end
+  end
   local function lost(gap)
     for cpu = gap.cpu or 0, gap.cpu or MAX_CPU - 1 do
       if cpu < MAX_CPU then known_from[cpu] = math.max(known_from[cpu], gap.to) end
@@ -113,7 +119,8 @@ local function follow_cpus(opt, ours, has_prio, missed, credit)
       end
     end
   end
-  return switch, lost, count_running, function() return sees_all and unknown or 0 end
+  return { switch = switch, moved = moved, lost = lost, count_running = count_running,
+    unknown = function() return sees_all and unknown or 0 end }
 end
 
 --- Follows the tasks of each CPU.
@@ -124,23 +131,26 @@ end
 ---@return CpuTime
 function cpu_time.new(opt, session, ours, prio)
   local only_comm, has_prio = opt.only_comm, prio and prio.has
-  local missed, leaves, enters, forget = unreported.watch()
+  local missed, leaves, enters, forget, moved = unreported.watch()
   local sums, credit = new_sums(ours, only_comm)
-  local switch, lost, count_running, unknown = follow_cpus(opt, ours, has_prio,
-    { leaves = leaves, enters = enters, forget = forget }, credit)
+  local cpus = follow_cpus(opt, ours, has_prio,
+    { leaves = leaves, enters = enters, forget = forget, moved = moved }, credit)
   local filter = prio and prio.text 'prev_prio' .. ' || ' .. prio.text 'next_prio' or opt.filter
   local event = session.event { 'sched:sched_switch' }
   filter = task_filter.all(filter, ours.filter('prev_pid', 'next_pid'))
   if filter then event:set { filter = filter } end
-  session.cpu_times { event = event, handler = switch, keys = sums.keys, sums = sums.ns, runs = sums.runs,
-    longest = sums.longest, missed = missed, only_comm = only_comm, prio = has_prio, named = session.named_threads,
-    duration = opt.duration }
+  local moves = session.id_changes()
+  session.cpu_times { event = event, handler = cpus.switch, moves = moves, keys = sums.keys, sums = sums.ns,
+    runs = sums.runs, longest = sums.longest, missed = missed, only_comm = only_comm, prio = has_prio,
+    named = session.named_threads, duration = opt.duration }
   local function take(time)
-    count_running(time)
+    cpus.count_running(time)
     return take_sums(sums, only_comm, session.task_name)
   end
-  return { by_thread = session.named_threads, handlers = { [event] = switch, lost = lost }, missed = missed,
-    take = take, unknown = unknown }
+  local handlers = { [event] = cpus.switch, lost = cpus.lost }
+  if moves then handlers[moves] = cpus.moved end
+  return { by_thread = session.named_threads, handlers = handlers, missed = missed, take = take,
+    unknown = cpus.unknown }
 end
 
 return cpu_time

@@ -63,7 +63,7 @@ end
 --- Returns the table of --impl delay.
 local function new_table(settings, kinds, value)
   local opt, session, key = settings.opt, settings.session, settings.events.key
-  local is_thread = not key and session.per_thread
+  local is_thread = not key and session.instance_field == '_tid'
   local title = key or is_thread and 'THREAD' or 'CPU'
   return latency.new {
     kinds = kinds,
@@ -220,7 +220,8 @@ function nested.run(settings, detail_settings)
   local kinds, names, kept = listed(found.functions, found.others)
   local pass = opt.than and session.gate() or nil
   local details = detail_settings and not pass and detail.new(detail_settings,
-    { out = out, session = session, verbose = opt.verbose > 0, keyed_by_thread = not keyed and session.per_thread })
+    { name = settings.name, out = out, session = session, verbose = opt.verbose > 0,
+      keyed_by_thread = not keyed and session.per_thread })
   if details then
     consumer = kept_events.new { events = kept, details = details, key = opt.key,
       oldest = function() return tree:oldest() end }

@@ -7,7 +7,8 @@
 ---   program:print(out)
 local addresses = require 'bindings.print.addresses'
 local aggregate = require 'lib.aggregate'
-local bpftrace_words = require 'bindings.options.bpftrace_words'
+local bpftrace_words = require 'lib.bpftrace_words'
+local failure = require 'bindings.base.failure'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'
 local number_names = require 'lib.names'
@@ -34,7 +35,6 @@ oneliner.FUNCTIONS = {
   { 'print', 'print(...)', "print values; print(t, n): a table's n largest" },
   { 'printf', 'printf(format, ...)', 'print formatted text' },
   { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
-  -- NAME: a real name here would be taken for one that each one-liner reads.
   { 'str', 'str(ev.NAME)', 'string behind an argument of a system call' },
   { 'syscall', 'syscall(n), errno(n)', 'names of numbers; also signal(n), open_flags(n)' },
   { 'ip', 'ip(address)', 'an IP address as text' },
@@ -122,7 +122,8 @@ local function new_aggregation(kind, title, args, session)
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
-    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$', found = found }
+    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$' or args[i]:match "^ev%['(%a+)'%]$",
+      found = found }
     names[#names + 1] = name
   end
   return aggregate.new(kind, names, {
@@ -306,6 +307,7 @@ end
 ---@return oneliner.Program? program nil: a call is wrong, see message
 ---@return string? message
 function oneliner.compile(source, session, others, known)
+  failure.set_parts('exec', not known and { source, unpack(others or {}) } or nil)
   local typed, translated, message = source, bpftrace_words.translate({ source, unpack(others or {}) }, known)
   if not translated then return nil, message end
   source = table.remove(translated, 1)

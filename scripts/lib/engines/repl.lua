@@ -217,7 +217,11 @@ function actions.program(self, action)
   if number and not self.programs[number] then return ('there is no program %d\n'):format(number) end
   local new, message = self:_compile(action.argument, action.event)
   if not new then
-    local is_word = action.argument:find '^[%w_+-]+%s*[%w_]*$'
+    local word, is_word = action.argument:match '^([%a_]+)%s*%d*$', action.argument:find '^[%w_+-]+%s*[%w_]*$'
+    if word then
+      local hint = nearest.hint(word, nearest.keys(IS_COMMAND))
+      return ("no such command '%s'%s\n"):format(word, hint ~= '' and hint or '; `help` lists what can be typed')
+    end
     return (message:gsub('exec:%d+: ', '')) .. (is_word and '; `help` lists what can be typed' or '') .. '\n'
   end
   if not number then

@@ -78,7 +78,7 @@ end
 local function detect_unreported(found, outgoing, sleeps, ours)
   local incoming = found.stages[2][1]
   local sees_all = sleeps == incoming
-  local missed, leaves, enters, forget = unreported.watch()
+  local missed, leaves, enters, forget, moved = unreported.watch()
   local checks = {}
   checks[incoming] = function(ev)
     if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time, ev._cpu) end
@@ -88,6 +88,12 @@ local function detect_unreported(found, outgoing, sleeps, ours)
     local function leave(ev) leaves(ev.prev_pid, ev._time, ev._cpu) end
     checks[outgoing], checks[sleeps] = leave, leave
   end
+  if found.id_changes then
+    checks[found.id_changes] = function(ev)
+      moved(ev)
+      ours.moved(ev)
+    end
+  end
   return checks, missed, forget
 end
 
@@ -95,7 +101,7 @@ end
 ---@class RunQueueWaits
 ---@field found RelatedEvents
 ---@field ours Threads
----@field is_shared boolean one event is the switches of both stages
+---@field sees_all boolean the switches of the second stage are those of all tasks
 ---@field checks table<Event, fun(ev: Ev)> detect unreported switches, and count them in `missed`
 ---@field missed? Unreported
 ---@field forget? fun(gap: table)
@@ -118,14 +124,16 @@ function run_queue.new(opt, session)
   if not ok then return nil, message end
   found.key = 'pid'
   if session.named_threads and not opt.filter then found.has, found.has_targets = ours.has, true end
+  found.id_changes = session.id_changes()
   local outgoing, waits = outgoing_switch(found), { found = found, ours = ours, checks = {} }
-  waits.is_shared = can_share_switches(found, opt, session)
-  local sleeps = end_waits(found, names, ours, session, waits.is_shared and outgoing or nil)
-  if not (waits.is_shared or session.is_source) then -- a source does not report them
+  local is_shared = can_share_switches(found, opt, session)
+  local sleeps = end_waits(found, names, ours, session, is_shared and outgoing or nil)
+  if not (is_shared or session.is_source) then -- a source does not report them
     waits.checks, waits.missed, waits.forget = detect_unreported(found, outgoing, sleeps, ours)
   end
-  -- Without a filter, the pair matcher sees all switches, too, and finds those that are missing.
-  if sleeps == found.stages[2][1] then found.handlers = waits.checks end
+  -- Without a filter, the pair matcher sees all switches, too: it finds those that are missing if no handler does.
+  waits.sees_all = sleeps == found.stages[2][1]
+  if waits.sees_all then found.handlers = waits.checks end
   return waits
 end
 
@@ -145,10 +153,10 @@ function run_queue.run(waits, opt, out, session)
   handlers.lost = waits.forget
   function handlers.stop(time)
     stop(time)
-    local missed = waits.missed
-    if waits.is_shared or matcher:is_in_kernel() then
+    local missed, switches = waits.missed, waits.sees_all and matcher:stats().unreported
+    if switches then
       missed = unreported.new()
-      missed.switches = matcher:stats().unreported
+      missed.switches = switches
     end
     unreported.warn(missed, out, 'rundelay', 'the waits before them are not counted')
   end

@@ -64,6 +64,7 @@ local function open_events(self)
   end
   events.wakes = select('sched:sched_wakeup', '')
   events.born = select('sched:sched_wakeup_new', '')
+  events.moves = session.id_changes()
   return events, only ~= nil
 end
 
@@ -78,6 +79,7 @@ end
 ---@field current fun(pid: integer): integer
 ---@field set_state fun(pid: integer, state: integer, ev: Ev)
 ---@field born function
+---@field moved fun(ev: Ev)
 ---@field left? fun(pid: integer, ev: Ev)
 
 --- Returns the handlers of the two sides of a switch.
@@ -119,8 +121,8 @@ end
 --- Returns the handlers of the events.
 ---@param of TaskStateParts
 local function handlers_of(events, of)
-  local is_ours, missed, since, only_sleep = of.is_ours, of.missed, of.since, of.only_sleep
-  local add, current, set_state = of.add, of.current, of.set_state
+  local is_ours, missed, only_sleep = of.is_ours, of.missed, of.only_sleep
+  local add, current, set_state, states, since = of.add, of.current, of.set_state, of.states, of.since
   local leaves, enters = switch_sides(of)
   local handlers = {}
   local function wakes(ev)
@@ -148,13 +150,20 @@ local function handlers_of(events, of)
       enters(ev)
     end
   end
+  if events.moves then
+    handlers[events.moves] = function(ev)
+      local before, pid = ev.old_pid, ev.pid
+      of.moved(ev)
+      states[pid], since[pid], states[before] = states[before], since[before], 0
+    end
+  end
   -- A task that was woken is not seen to run, only to end.
   if only_sleep then
     function handlers.exit(ev)
       local pid = ev._tid
       if is_ours(pid) and current(pid) ~= 0 then
         missed.wakeups = missed.wakeups + 1
-        of.states[pid] = 0
+        states[pid] = 0
       end
     end
   end
@@ -234,6 +243,7 @@ function task_state.new(given)
   local events, only_sleep = open_events(given)
   local handlers = handlers_of(events, { is_ours = given.ours.has, missed = missed, states = states, since = since,
     only_sleep = only_sleep, add = add, current = current, set_state = set_state, born = given.ours.born,
+    moved = given.ours.moved,
     left = flame and function(pid, ev) stacks[pid] = ev._stack end })
   handlers.lost = function(gap) loss.known_from = math.max(loss.known_from, gap.to) end
   in_kernel = session.task_states {

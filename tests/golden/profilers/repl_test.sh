@@ -19,6 +19,9 @@ cat >lines <<'EOF'
 count(ev.next_comm)
 run
 ?sched_switch.prev_pid
+foo
+remov 1
+= { b = 1, a = 2 }
 +sched:sched_wakup
 +sched:sched_wakeup/pid ==/
 +sched:sched_wakeup
@@ -36,6 +39,9 @@ check 'the first time' diff <(sed -n "$((first[1] + 1)),$((first[1] + n))p" out)
 check 'the second time: nothing is counted twice' diff <(sed -n "$((first[2] + 1)),$((first[2] + n))p" out) switches
 second=$(grep -n '^2: ' out | sed -n 2p | cut -d: -f1)
 check 'an event that was added' diff <(sed -n "$((second + 2)),$((second + $(wc -l <wakeups)))p" out) <(sed 1d wakeups)
+expect_line 'a word that is no command' "^no such command 'foo'; .help. lists what can be typed\$" out
+expect_line 'a wrong command' "^no such command 'remov'; did you mean 'remove'\?\$" out
+expect_line 'a table, by key' '^a +2$' out
 expect_line 'a wrong event' "^repl: the recording contains no event 'sched:sched_wakup'; did you mean 'sched:sched_wakeup'\?$" out
 expect_line 'an event that is there' '^sched:sched_wakeup has been added already$' out
 expect_line 'a wrong filter' "^bad filter of sched:sched_wakeup 'pid ==': expected a value, found the end" out

@@ -36,6 +36,16 @@ for kind in sum hist quantiles; do
 	both "$kind of names" exec -e $EXEC "$kind(ev.filename)"
 	both "$kind(ev._comm) alone" exec -e $EXEC "$kind(ev._comm)"
 done
+for kind in avg min max stats lhist; do
+	bounds=
+	[ $kind != lhist ] || bounds=', -10, 100, 10'
+	for value in ev.offset ev._comm -7; do
+		# shellcheck disable=SC2059
+		both "$kind($value) of some" exec -e $ENTER "$(printf "$exact" "$kind($value$bounds)")"
+	done
+	both "$kind(ev.whence) alone" exec -e $ENTER "$kind(ev.whence$bounds, ev.fd)"
+	both "$kind of a result" exec -e $EXIT "$kind(ev.ret$bounds)"
+done
 for kind in hist quantiles; do both "$kind of 64 bits" exec -e $ENTER "$kind(ev.offset)"; done
 for key in ev.offset ev.whence ev._comm '"text"' nil true 'ev.whence == 1' -7 1.5 ev.offset%7 ev._event; do
 	both "count($key)" exec -e $ENTER "count($key)"

@@ -39,15 +39,17 @@ for place in 0x10000004/4 0x10000002/1; do
 done
 
 # A counter continues from its value, which is known from the second access on, if all accesses in between were seen.
-# The rate does not fit the times at which the tracer looks. The kernel has once reported less than 20 accesses.
-for _ in 1 2 3; do
+# The rate does not fit the times at which the tracer looks. perf stat has a breakpoint of its own.
+perf stat -x, -o "$TMP/perf.csv" -e mem:0x10000000/8:w \
 	"$PROFSCRIPT" breakpoint 0x10000000/8 -- $stores 20 13 2>"$TMP/err" >"$TMP/out"
-	[ "$(data "$TMP/out" | wc -l)" -lt 20 ] || break
-done
-data "$TMP/out" | awk '$0 == "unknown" { next } { known++ } $0 != sprintf("0x%x", NR) { print NR, $0 }
-	END { if (NR != 20 || !known) print NR, "of which are known:", known + 0 }' >"$TMP/wrong"
-check 'a counter with an unknown first value' test ! -s "$TMP/wrong"
-sed 's/^/# /' "$TMP/wrong"
+reported=$(sed -n 's/,,mem.*//p' "$TMP/perf.csv")
+if [ "$reported" -eq 20 ]; then
+	data "$TMP/out" | awk '$0 == "unknown" { next } { known++ } $0 != sprintf("0x%x", NR) { print NR, $0 }
+		END { if (NR != 20 || !known) print NR, "of which are known:", known + 0 }' >"$TMP/wrong"
+	result $((0 != $(wc -l <"$TMP/wrong"))) 'a counter with an unknown first value' "$TMP/wrong"
+else
+	skip 'a counter with an unknown first value' "perf stat counts $reported of the 20 accesses"
+fi
 
 "$PROFSCRIPT" breakpoint 0x10000000/8 --filter 'data == 0x9 || data == 0x12354000123416c9' -- $stores 1 2>"$TMP/err" >"$TMP/out"
 data "$TMP/out" | grep -v unknown >"$TMP/values"

@@ -3,10 +3,11 @@
 local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf',
   'bpf/gen', 'bindings/select', 'bindings/pairs', 'bpf/handlers', 'bindings/options', 'bpf/ways', 'bindings/session',
   'bindings/report', 'bpf/run', 'bindings/run' }
--- Those of scripts/lib, and which of them may use FFI. Scripts of users reach the last one only.
+-- Those of scripts/lib. Scripts of users reach the last one only.
 local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'run', 'followers', 'command', '' }
-local WITH_FFI = { ['scripts/lib/sql'] = true, ['scripts/lib/export'] = true, ['scripts/lib/export/formats'] = true,
-  ['scripts/lib/serve'] = true, ['scripts/lib/command'] = true, ['scripts/lib/run'] = true }
+-- What depends on whether events are recorded, of threads, or a source's. Other modules leave that to these.
+local ASKING = { threads = true, events = true, syscalls = true, ratios = true, kvm = true, sql = true, nested = true,
+  run_queue = true, cpu_time = true, task_state = true, block_requests = true, arrivals = true, stores = true }
 local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true } -- where scripts and users look for names
 local MAX_FILES = 30
 local C_FOLDERS = { 'os', 'process', 'clocks', 'formats', 'decode', 'symbols', 'stacks', 'relations', 'probes', 'bpf',
@@ -59,7 +60,7 @@ describe('folders', function()
 
   it('of scripts/lib use only those below them', function()
     local at = places(LIB_ROOMS)
-    at.engines = at['']
+    at.engines, at['engines/off_cpu'] = at[''], at['']
     local pipe = assert(io.popen 'cd scripts/lib && find * -type d')
     for dir in pipe:lines() do assert(at[dir], dir .. ' has no place in the order') end
     pipe:close()
@@ -69,11 +70,15 @@ describe('folders', function()
     end
   end)
 
-  it('of scripts/ use FFI only where it is said above', function()
-    for _, use in ipairs(grep("require *\\(?'ffi'", 'bindings scripts examples')) do
-      local folder = use.file:match '^(.*)/'
-      assert(folder:find '^bindings' or WITH_FFI[folder], use.file)
+  it('of scripts/ use FFI only where docs/internals.md says so', function()
+    local documented, used = {}, {}
+    for line in io.lines 'docs/internals.md' do
+      for room in (line:match '^%- FFI: (.*)%.$' or ''):gmatch '`([%w_/]+)/`' do documented[room] = true end
     end
+    for _, use in ipairs(grep("require *\\(?'ffi'", 'scripts')) do
+      used[use.file:match '^scripts/lib/(.*)/' or use.file] = true
+    end
+    assert.same(documented, used)
   end)
 
   it('of profilers, commands and examples use what scripts of users can use', function()
@@ -92,6 +97,15 @@ describe('folders', function()
     local found = pipe:read '*a'
     pipe:close()
     assert.equal('', found)
+  end)
+
+  it('of scripts/lib ask where they run only in these modules', function()
+    local asking = {}
+    for _, use in ipairs(grep('session\\.(is_source|per_thread|named_threads|recorded|inherits)\\b|:is_in_kernel\\(',
+      'scripts/lib')) do
+      asking[use.file:match '([^/]+)%.lua$'] = true
+    end
+    assert.same(ASKING, asking)
   end)
 
   it('hold at most 30 files', function()

@@ -52,6 +52,8 @@ local function show(text, list, first, second, env)
   env = env or {}
   local lines = {}
   local out = {
+    is_overdue = function() return env.overdue or false end,
+    warn = function(_, line) lines[#lines + 1] = line end,
     printf = function(_, format, ...) lines[#lines + 1] = (format:format(...):gsub('\n$', '')) end,
     print_event = function(_, ev, _, margin)
       lines[#lines + 1] = margin == true and '* ' .. ev.name or margin:gsub(' *$', '') .. ' ' .. ev.name
@@ -116,6 +118,18 @@ describe('details of a pair', function()
     assert.equal(4, history.released)
     assert.is_nil(details:due())
     assert.same({ '* B', '|+ 3.000 us', '* U', '| V', '`After 3.000 us', '* A', '|+ 8.000 us B', '| U', '* V' }, lines)
+  end)
+
+  it('are left out when the run should have ended, and nothing is fetched', function()
+    local list = { { time = 1, name = 'A' }, { time = 3, name = 'B' } }
+    local said = 'details: partial: interrupted, so the details of further pairs are not printed'
+    local env = { overdue = true, fetch = function() error 'fetched' end }
+    local lines, details, history = show('+5us', list, 1, 2, env)
+    details:show({ first_time = 1000, second_time = 3000, key = 0, first_event = list[1] }, list[2])
+    details:advance(math.huge)
+    assert.same({ said }, lines)
+    assert.equal(4, history.released)
+    assert.same({ said }, (show('', list, 1, 2, { overdue = true })))
   end)
 
   it('worked trace 16: later events are shown when their time is over', function()

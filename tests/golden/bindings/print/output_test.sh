@@ -78,6 +78,25 @@ done
 "$PROFSCRIPT" multi-trace -e kmem:kmalloc//key=ptr/printkey='printf("p%d",key&0xff)'/ -e kmem:kfree//key=ptr/ --perins \
 	--input "$DATA/kmemprof.data" >"$TMP/got" 2>&1
 expect_line 'printkey= comes before' '^p0 +kmalloc => kfree ' "$TMP/got"
+"$PROFSCRIPT" trace -e kmem:kmalloc --json --input "$DATA/kmem.data" | grep -o '"ptr":"0x[0-9a-f]*' | sort |
+	sed -n 's/.*0x//; 1p; $p' | while read -r hex; do printf '"%u"\n' "0x$hex"; done >"$TMP/want"
+"$PROFSCRIPT" exec -e kmem:kmalloc 'min(ev.ptr) max(ev.ptr)' --json --input "$DATA/kmem.data" |
+	sed -E 's/.*:(.*)\}$/\1/' >"$TMP/got"
+check 'the least and greatest address are exact' diff "$TMP/want" "$TMP/got"
+cat >"$TMP/column.lua" <<'LUA'
+local tables = require 'lib.table'
+return { summary = 's', start = function(_, out, session)
+  local spec = tables.new('t', { { name = 'at', unit = 'address' } })
+  return { ['kmem:kmalloc'] = function(ev)
+    out:table(spec, { { at = ev.ptr } })
+    session.stop()
+  end }
+end }
+LUA
+"$PROFSCRIPT" trace -e page-faults --json -N 1 --input "$DATA/raw.data" >"$TMP/got" 2>&1
+expect_line "the addresses of perf's events" '"_ip":"0x[0-9a-f]+"' "$TMP/got"
+"$PROFSCRIPT" "$TMP/column.lua" --json --input "$DATA/kmem.data" >"$TMP/got" 2>&1
+expect_line 'a column of addresses' '"at":"0xffff88812cc73000"' "$TMP/got"
 "$PROFSCRIPT" exec -e kmem:kmalloc 'sum(ev.ptr) quantiles(ev.ptr) hist(ev.ptr) print(ev.ptr - 1)' --input "$DATA/kmem.data" \
 	>"$TMP/got" 2>&1
 check 'addresses end no script' test $? -eq 0

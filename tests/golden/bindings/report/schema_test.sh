@@ -30,6 +30,7 @@ valid sched trace -e sched:sched_switch,sched:sched_wakeup
 valid kmem trace
 valid kmemprof trace
 valid pipe trace
+valid mixed trace
 valid nap trace -e raw_syscalls:sys_enter
 valid sched multi-trace "${wakeups[@]}" --perins --than 1ms
 valid nap multi-trace -e raw_syscalls:sys_enter -e 'raw_syscalls:sys_exit,sched:sched_switch//untraced/' -k common_pid \

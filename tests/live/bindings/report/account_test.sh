@@ -70,6 +70,62 @@ account page-faults "c[\"fired\"] > 1000 && $balance >= 0 && $balance <= $(nproc
 "$PROFSCRIPT" exec -v -e page-faults/period=10/ 'count(ev._cpu)' -- bash -c 'for i in {1..50}; do /bin/true; done' >out 2>err
 account page-faults 'c["fired"] > 5 * c["read"]' 'a period'
 no_difference 'a period'
+workload syscalls $N
+start exec -v -m 4096 -e "${call}period=7/" 'count(ev.id)' -p "$WORKLOAD" --no-inherit
+go
+wait $tracer
+account raw_syscalls:sys_enter "c[\"fired\"] == $N && c[\"read\"] == int($N / 7)" 'a period of 7'
+no_difference 'a period of 7'
+
+# Only the sum is known of what programs capture and of what they add up.
+for args in "trace --capture bpf -e $call" "trace --capture bpf --overwrite -e $call" \
+	"multi-trace --capture bpf -e $call -e raw_syscalls:sys_exit/id==$GETPPID/ -k common_pid"; do
+	workload syscalls 500
+	# shellcheck disable=SC2086 # the arguments
+	start $args -v -m 256 -p "$WORKLOAD"
+	go
+	wait $tracer
+	no_difference "$args"
+	check "$args: a sum" grep -qE '^(bytes of captured events|ends of pairs) +[1-9][0-9]* +0 +0 +[1-9]' err
+done
+check 'each end of a pair is in a sum' grep -qE '^ends of pairs +500 +0 +0 +500 ' err
+workload syscalls 500
+start exec -v --capture bpf -e "$call" 'hist(ev.id, ev._tid)' -p "$WORKLOAD"
+go
+wait $tracer
+check 'each value is in a bucket' grep -qE '^values in histograms +500 +0 +0 +500 ' err
+no_difference 'a histogram of each thread'
+for profiler in oncpu task-state; do
+	"$PROFSCRIPT" $profiler -v --duration 100ms >out 2>err
+	no_difference $profiler
+	awk '/^ns on CPUs / { ok = $4 > 0 && $7 > 0 && $7 <= $4 } END { exit !ok }' err
+	result $? "$profiler: no more than the CPUs can do" err
+done
+
+# Overwritten rings are compared if nothing was overwritten, and events that are sent when they are taken.
+workload syscalls 500
+start trace -v --capture perf --overwrite -m 256 -e "$call" -p "$WORKLOAD"
+go
+wait $tracer
+account raw_syscalls:sys_enter 'c["fired"] == 500 && c["read"] == 500' 'a ring that is large enough'
+no_difference 'a ring that is large enough'
+workload syscalls $N
+start trace -v --capture perf --overwrite -m 1 -e "$call" -p "$WORKLOAD"
+go
+wait $tracer
+account raw_syscalls:sys_enter "c[\"fired\"] == $N && c[\"read\"] < $N" 'a ring that was overwritten'
+no_difference 'a ring that was overwritten'
+for option in push record; do
+	workload syscalls $N
+	start trace -v -m 4096 --capture perf -e "$call" --$option $option.data -p "$WORKLOAD"
+	go
+	wait $tracer
+	account raw_syscalls:sys_enter "c[\"fired\"] == $N && c[\"used\"] == $N" "--$option"
+	no_difference "--$option"
+	"$PROFSCRIPT" trace -v -e "raw_syscalls:sys_enter//pull=\"$TMP/$option.data\"/" >out 2>err
+	check "--$option: all that the sender has counted is received" grep -qE "^events of .* $N +0 +0 +$N +0 +$N pull\$" err
+	no_difference "--$option"
+done
 
 # Empty results say why.
 for way in perf bpf; do
@@ -91,6 +147,24 @@ expect_line 'an event that does not happen' \
 	--input "$DATA/syscalls.data" >out 2>err
 expect_line 'a recording' '^multi-trace: nothing to report: none of [0-9]+ ' err
 account raw_syscalls:sys_exit 'c["fired"] == "-" && c["used"] > 0 && c["way"] == "recording"' 'a recording'
+
+# Numbers of tasks mean something else in other pid namespaces.
+if unshare --pid --fork --mount-proc true 2>/dev/null; then
+	unshare --pid --fork --mount-proc --kill-child sleep 100 &
+	within() { pgrep -P $! sleep >inside; }
+	check 'a process in a pid namespace' wait_for 20 within
+	"$PROFSCRIPT" multi-trace -e sched:sched_process_hang -e sched:sched_process_exec -k common_pid -p 1 --duration 10ms >out 2>err
+	expect_line 'a pid of another namespace' \
+		"happened in the target; 1 of another pid namespace is $(cat inside) \\(sleep\\) here\$" err
+	kill $!
+	wait $!
+	unshare --pid --fork --mount-proc "$PROFSCRIPT" multi-trace -e sched:sched_wakeup/pid==1/ -e sched:sched_switch/next_pid==1/ \
+		-k common_pid --duration 10ms >out 2>err
+	expect_line 'a pid of this namespace in a field' \
+		"passed the filter 'pid==1'; .*; fields have the numbers that tasks have on the host, not those of this pid namespace\$" err
+else
+	skip 'another pid namespace' 'the kernel does not allow one'
+fi
 
 # A program on a tracepoint that returns 0 hides the event from perf.
 export XDG_CACHE_HOME=$TOP/build/cache

@@ -128,17 +128,4 @@ check 'without rings' bash -c "! grep rings: '$TMP/out'"
 expect_line '--capture perf' '^rings:' "$TMP/out"
 
 # Programs end with the process.
-if command -v bpftool >/dev/null; then
-	start top -e "$call/id==$GETPPID/" --capture bpf -i 100s
-	mapfile -t ids < <(sed -n 's/^prog_id:[^0-9]*//p' /proc/$tracer/fdinfo/* | sort -u)
-	check 'a program runs' test ${#ids[@]} -ge 1
-	for id in "${ids[@]}"; do bpftool prog show id "$id"; done >"$TMP/out"
-	check 'their names say whose they are' test "$(grep -c ' name ps_' "$TMP/out")" -eq ${#ids[@]}
-	kill -KILL "$tracer"
-	wait "$tracer" 2>/dev/null
-	# shellcheck disable=SC2317 # wait_for calls it
-	gone() { for id in "${ids[@]}"; do ! bpftool prog show id "$id" || return 1; done; }
-	check 'SIGKILL leaves nothing' wait_for 10 gone
-else
-	skip 'SIGKILL' 'bpftool is not installed'
-fi
+leaves_no_program 1 top -e "$call/id==$GETPPID/" --capture bpf -i 100s

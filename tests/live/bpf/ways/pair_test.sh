@@ -111,15 +111,4 @@ for args in '--than 1ns' '--lower 100s' '--only-than 1ns'; do
 	check "rundelay -p $args: in the kernel" grep -q ', paired in the kernel, by a BPF program; those' "$TMP/err"
 done
 
-if command -v bpftool >/dev/null; then
-	start rundelay --capture=bpf -i 100
-	mapfile -t ids < <(sed -n 's/^prog_id:[^0-9]*//p' /proc/$tracer/fdinfo/* | sort -u)
-	check 'a program for each event' test ${#ids[@]} -eq 3
-	kill -KILL $tracer
-	wait $tracer 2>/dev/null
-	# shellcheck disable=SC2317 # wait_for calls it
-	gone() { for id in "${ids[@]}"; do ! bpftool prog show id "$id" || return 1; done; }
-	check 'SIGKILL leaves none' wait_for 10 gone
-else
-	skip 'SIGKILL leaves none' 'bpftool is not installed'
-fi
+leaves_no_program 3 rundelay --capture=bpf -i 100

@@ -96,6 +96,15 @@ describe('columns', function()
       (tables.render(spec, { { n = 2 ^ 20, of = 'bytes' }, { n = 7 } }):gsub('\n +', '\n'):gsub('^%s+', '   ')))
   end)
 
+  it('are as narrow as a terminal needs', function()
+    local spec = tables.new('t', { { name = 'k' }, { name = 'n', width = 9 } })
+    local row = { k = ('p'):rep(15), n = 12345 }
+    assert.equal(lines('k                       n', '--------------- ---------', row.k .. '     12345'),
+      tables.render(spec, { row }, false, 25))
+    assert.equal(lines('k                   n', '--------------- -----', row.k .. ' 12345'),
+      tables.render(spec, { row }, false, 24))
+  end)
+
   it('are cut where a terminal ends, the widest text first', function()
     local spec = tables.new('t', { { name = 'k' }, { name = 'n' }, { name = 'path' } })
     local row = { k = ('ä'):rep(30), n = 12345, path = ('p'):rep(20) }

@@ -47,6 +47,16 @@ local run = on.run
 --- Returns the program of a rule. is_alone: it writes without locks.
 local function load(pairs_, rule, is_alone) return on.load(pairs_:body(rule, true, is_alone)) end
 
+--- Returns the program of a thread that gets another id: next_pid instead of prev_pid.
+local function load_move(pairs_)
+  return on.load(function(a, source, places)
+    a:load(4, 7, asm.CONTEXT, at 'prev_pid')
+    a:load(4, 8, asm.CONTEXT, at 'next_pid')
+    a:jump_r('==', 7, 8, 'done')
+    pairs_:move_body()(a, source, places)
+  end)
+end
+
 --- Keys of which many have the same place: multiples of the inverse of the hash's multiplier differ only in bits that
 --- the place does not have.
 local function hashed_keys()
@@ -192,6 +202,8 @@ local function only_outliers(plan)
   return own
 end
 
+local MOVE = C.EVENT_FIRST + 60
+
 --- Returns the matcher in C for the same plan. The class of rule i is EVENT_FIRST + i - 1.
 local function matcher(plan)
   local config = ffi.new('struct pairs_config', { stages = plan.stages, cycle = plan.cycle and 1 or 0 })
@@ -211,6 +223,7 @@ local function matcher(plan)
       if rule.ends.awake then C.pairs_set_awake(p, class, class_of[rule.ends.awake]) end
     end
   end
+  C.pairs_set_exec(p, MOVE, at 'next_pid', at 'prev_pid')
   return p, class_of
 end
 
@@ -313,6 +326,26 @@ local function watch_switch(watch, plan, r)
   watch[cpu] = r.next_pid
 end
 
+--- Lets a thread that may wait with a start get another id. Returns how many starts are gone.
+local function move_thread(c, program, e, plan, keys, watch)
+  local r, ids = ffi.new 'struct pair_record', {}
+  for i = 1, 2 do
+    repeat ids[i] = plan.direct and math.random(0, 39) or tonumber(keys[math.random(#keys)]) until ids[i] >= 0
+      and ids[i] < 2 ^ 31
+  end
+  ffi.copy(r, e.raw, ffi.sizeof(record_type))
+  r.prev_pid, r.next_pid = ids[1], ids[2]
+  if watch and watch[e.cpu] == ids[1] then watch[e.cpu] = ids[2] end
+  local other, pair, before, after = ffi.new('struct event', e), ffi.new 'struct pair', ffi.new 'struct pairs_stats',
+    ffi.new 'struct pairs_stats'
+  other.class, other.raw = MOVE, ffi.cast('uint8_t *', r)
+  C.pairs_read_stats(c, before)
+  assert.equal(0, C.pairs_feed(c, other, 1, pair))
+  C.pairs_read_stats(c, after)
+  run(program, r)
+  return tonumber(after.ended - before.ended)
+end
+
 ---@param passes? boolean the programs only send the events that end outliers
 local function compare(seed, keys, passes)
   math.randomseed(seed)
@@ -336,6 +369,9 @@ local function compare(seed, keys, passes)
       taken[#taken + 1] = rule
     end
   end
+  -- A kept event may be overwritten where the key that moves is in the hash map.
+  local moves = random(3) == 1 and (plan.direct or not sends)
+  local move, moved = moves and load_move(in_kernel), 0
   local wanted, got = new_sums(plan), new_sums(plan)
   local records, now, side = ffi.new('struct pair_record[400]'), 1000, 1
   local e, out = ffi.new 'struct event', ffi.new 'struct pair'
@@ -354,6 +390,7 @@ local function compare(seed, keys, passes)
     if plan.threads and plan.threads.marks.bytes[r[rule.key_field]] == 0 then e.flags = ROLE_FLAGS[0] end
     if watch and rule.switch then watch_switch(watch, plan, r) end
     e.raw, e.raw_size = ffi.cast('uint8_t *', r), ffi.sizeof(record_type)
+    if moves and random(5) == 1 then moved = moved + move_thread(c, move, e, plan, keys, watch) end
     run(programs[rule], r)
     local has_pair = C.pairs_feed(c, e, 1, out) == 1 and add_pair(wanted, plan, rule, out, r)
     if sends then
@@ -395,6 +432,7 @@ local function compare(seed, keys, passes)
     assert.equal(expected, counted[name], ('%s of seed %d'):format(name, seed))
   end
   counted.sent, counted.derived, counted.missing = sent, derived, watch and counted.unreported or 0
+  counted.moved = moved
   counted.others, counted.rows = got.others or 0, plan.rows and got.n or 0
   return counted
 end
@@ -412,7 +450,7 @@ describe('pairs in the kernel', function()
       for name, n in pairs(compare(seed, keys)) do sum[name] = (sum[name] or 0) + n end
     end
     for _, name in ipairs { 'pairs', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'unreported',
-      'stored', 'rows', 'others', 'sent', 'missing' } do
+      'stored', 'rows', 'others', 'sent', 'missing', 'moved' } do
       assert.is_true(sum[name] > 100, name)
     end
     assert.is_true(sum.derived > 20, 'pairs that were sent with a derived event')

@@ -51,24 +51,34 @@ local function read(text, parameters)
   return table.concat(parts, '; ')
 end
 
+--- Compares handlers with what is read.
+local function are(cases)
+  for _, case in ipairs(cases) do assert.equal(case[2], read(case[1]), case[1]) end
+end
+
 describe('the code of a handler', function()
   it('is data if it only calls methods and adds to variables', function()
-    assert.are.equal('calls:add(1, ev.pid, x, ev.comm)', read "calls:add(1, ev.pid, 'x', ev.comm)")
-    assert.are.equal('calls:add(-3, 100000, 1099511627776, 0.5)', read 'calls:add(-3, 100000, 2^40, 0.5)')
+    are {
+      { "calls:add(1, ev.pid, 'x', ev.comm)", 'calls:add(1, ev.pid, x, ev.comm)' },
+      { 'calls:add(-3, 100000, 2^40, 0.5)', 'calls:add(-3, 100000, 1099511627776, 0.5)' },
+    }
     assert.are.equal('total +(1)', read('total = total + 1', ''))
-    assert.are.equal('total +(ev.len); calls:add(ev.ret); total +(7)',
-      read 'total = total + ev.len calls:add(ev.ret) total = 7 + total')
-    assert.are.equal('calls:add(ev.len, ev.len)', read 'local n, c = ev.len, calls c:add(n, n)')
+    are {
+      { 'total = total + ev.len calls:add(ev.ret) total = 7 + total',
+        'total +(ev.len); calls:add(ev.ret); total +(7)' },
+      { 'local n, c = ev.len, calls c:add(n, n)', 'calls:add(ev.len, ev.len)' },
+    }
   end)
 
   it('may have a condition', function()
-    assert.are.equal('if ev.ret < 0; calls:add(1)', read 'if ev.ret < 0 then calls:add(1) end')
-    assert.are.equal('if 5 < ev.ret; if ev.comm ~= a; if ev.id == 3; calls:add(1); total +(1)',
-      read "if ev.ret > 5 and ev.comm ~= 'a' and ev.id == 3 then calls:add(1) total = total + 1 end")
-    assert.are.equal('if ev.a >= 10; if ev.b <= ev.c; calls:add(1)',
-      read 'if not (ev.a < 10) and ev.b <= ev.c then calls:add(1) end')
-    assert.are.equal('if ev.a >= 1; if ev.b ~= 2; calls:add(1)',
-      read 'if ev.a < 1 then return end if ev.b == 2 then return end calls:add(1)')
+    are {
+      { 'if ev.ret < 0 then calls:add(1) end', 'if ev.ret < 0; calls:add(1)' },
+      { "if ev.ret > 5 and ev.comm ~= 'a' and ev.id == 3 then calls:add(1) total = total + 1 end",
+        'if 5 < ev.ret; if ev.comm ~= a; if ev.id == 3; calls:add(1); total +(1)' },
+      { 'if not (ev.a < 10) and ev.b <= ev.c then calls:add(1) end', 'if ev.a >= 10; if ev.b <= ev.c; calls:add(1)' },
+      { 'if ev.a < 1 then return end if ev.b == 2 then return end calls:add(1)',
+        'if ev.a >= 1; if ev.b ~= 2; calls:add(1)' },
+    }
     for text, reason in pairs {
       ['if ev.a < 1 or ev.b < 1 then calls:add(1) end'] = 'has a condition',
       ['if ev.a < 1 and ev.b < 1 then calls:add(1) else calls:add(2) end'] = 'has a condition',
@@ -83,29 +93,29 @@ describe('the code of a handler', function()
   end)
 
   it('may have conditions around a part of it', function()
-    assert.are.equal('if ev.a < 1; calls:add(1); always; total +(1)',
-      read 'if ev.a < 1 then calls:add(1) end total = total + 1')
-    assert.are.equal('total +(1); if ev.a < 1; calls:add(1)',
-      read 'total = total + 1 if ev.a < 1 then calls:add(1) end')
-    assert.are.equal('if ev.a < 1; calls:add(1); if ev.a < 1; if ev.b == 2; calls:add(2); if ev.a < 1; calls:add(3)',
-      read 'if ev.a < 1 then calls:add(1) if ev.b == 2 then calls:add(2) end calls:add(3) end')
-    assert.are.equal('if ev.a < 1; calls:add(1); if ev.a >= 1; calls:add(2); always; total +(1)',
-      read 'if ev.a < 1 then calls:add(1) else calls:add(2) end total = total + 1')
-    assert.are.equal('if ev.a ~= 1; if ev.b < 2; calls:add(1); if ev.a ~= 1; if ev.b >= 2; calls:add(2)',
-      read 'if ev.a == 1 then return end if ev.b < 2 then calls:add(1) else calls:add(2) end')
+    are {
+      { 'if ev.a < 1 then calls:add(1) end total = total + 1', 'if ev.a < 1; calls:add(1); always; total +(1)' },
+      { 'total = total + 1 if ev.a < 1 then calls:add(1) end', 'total +(1); if ev.a < 1; calls:add(1)' },
+      { 'if ev.a < 1 then calls:add(1) if ev.b == 2 then calls:add(2) end calls:add(3) end',
+        'if ev.a < 1; calls:add(1); if ev.a < 1; if ev.b == 2; calls:add(2); if ev.a < 1; calls:add(3)' },
+      { 'if ev.a < 1 then calls:add(1) else calls:add(2) end total = total + 1',
+        'if ev.a < 1; calls:add(1); if ev.a >= 1; calls:add(2); always; total +(1)' },
+      { 'if ev.a == 1 then return end if ev.b < 2 then calls:add(1) else calls:add(2) end',
+        'if ev.a ~= 1; if ev.b < 2; calls:add(1); if ev.a ~= 1; if ev.b >= 2; calls:add(2)' },
+    }
   end)
 
   it('may choose a value', function()
-    assert.are.equal('calls:add((ev.a >= 1 ? 2 : 1))',
-      read 'local n if ev.a < 1 then n = 1 else n = 2 end calls:add(n)')
-    assert.are.equal('calls:add((ev.a < 1 ? ev.b : 0))', read 'local n = 0 if ev.a < 1 then n = ev.b end calls:add(n)')
-    assert.are.equal('calls:add(1, (opt.by ~= comm ? all : ev.comm))',
-      read "calls:add(1, opt.by == 'comm' and ev.comm or 'all')")
-    assert.are.equal('calls:add((ev.a >= 0 ? ok : failed)); total +(1)',
-      read "local name = 'failed' calls:add(ev.a < 0 and name or 'ok') total = total + 1")
-    assert.are.equal('total +((ev.a >= 0 ? 0 : 1))', read 'total = total + (ev.a < 0 and 1 or 0)')
-    assert.are.equal('has a condition', read 'calls:add(ev.a < 0 and ev.b < 0 and 1 or 2)')
-    assert.are.equal('has a condition', read 'calls:add(ev.a or 1)')
+    are {
+      { 'local n if ev.a < 1 then n = 1 else n = 2 end calls:add(n)', 'calls:add((ev.a >= 1 ? 2 : 1))' },
+      { 'local n = 0 if ev.a < 1 then n = ev.b end calls:add(n)', 'calls:add((ev.a < 1 ? ev.b : 0))' },
+      { "calls:add(1, opt.by == 'comm' and ev.comm or 'all')", 'calls:add(1, (opt.by ~= comm ? all : ev.comm))' },
+      { "local name = 'failed' calls:add(ev.a < 0 and name or 'ok') total = total + 1",
+        'calls:add((ev.a >= 0 ? ok : failed)); total +(1)' },
+      { 'total = total + (ev.a < 0 and 1 or 0)', 'total +((ev.a >= 0 ? 0 : 1))' },
+      { 'calls:add(ev.a < 0 and ev.b < 0 and 1 or 2)', 'has a condition' },
+      { 'calls:add(ev.a or 1)', 'has a condition' },
+    }
   end)
 
   it('may use what a join has found', function()
@@ -134,34 +144,35 @@ describe('the code of a handler', function()
   end)
 
   it('may compute', function()
-    assert.are.equal('calls:add((ev.a+1), (2-ev.b), (-(ev.c*ev.d)))',
-      read 'calls:add(ev.a + 1, 2 - ev.b, -(ev.c * ev.d))')
-    assert.are.equal('calls:add(((ev.ret-base)/1024))', read 'calls:add((ev.ret - base) / 1024)')
-    assert.are.equal('total +((ev.a%opt.than))', read 'local n = ev.a % opt.than total = total + n')
-    assert.are.equal('total +((ev.a+base))', read 'total = (ev.a + base) + total')
-    assert.are.equal('if opt.than < (ev.a-1); calls:add(opt.name)',
-      read 'if ev.a - 1 > opt.than then calls:add(opt.name) end')
-    assert.are.equal('calls:add(floor((ev.a/8)), band(ev.b, 7))',
-      read 'calls:add(math.floor(ev.a / 8), bit.band(ev.b, 7))')
-    assert.are.equal('calls math.ceil()', read 'calls:add(math.ceil(ev.a))')
-    assert.are.equal('calls math.floor()', read 'math.floor(ev.a)')
+    are {
+      { 'calls:add(ev.a + 1, 2 - ev.b, -(ev.c * ev.d))', 'calls:add((ev.a+1), (2-ev.b), (-(ev.c*ev.d)))' },
+      { 'calls:add((ev.ret - base) / 1024)', 'calls:add(((ev.ret-base)/1024))' },
+      { 'local n = ev.a % opt.than total = total + n', 'total +((ev.a%opt.than))' },
+      { 'total = (ev.a + base) + total', 'total +((ev.a+base))' },
+      { 'if ev.a - 1 > opt.than then calls:add(opt.name) end', 'if opt.than < (ev.a-1); calls:add(opt.name)' },
+      { 'calls:add(math.floor(ev.a / 8), bit.band(ev.b, 7))', 'calls:add(floor((ev.a/8)), band(ev.b, 7))' },
+      { 'calls:add(math.ceil(ev.a))', 'calls math.ceil()' },
+      { 'math.floor(ev.a)', 'calls math.floor()' },
+    }
   end)
 
   it('is anything else if it does more', function()
-    assert.are.equal('calls calls:add()', read 'calls:add(total + 1)')
-    assert.are.equal('calls calls:get()', read 'calls:add(calls:get())')
-    assert.are.equal('computes', read 'total = total - 1')
-    assert.are.equal("sets 'total'", read 'total = ev.a')
-    assert.are.equal("sets 'total'", read 'local before = total total = total + 1 total = before + 1')
-    assert.are.equal('calls calls.add()', read 'calls.add(calls, 1)')
-    assert.are.equal('calls calls:add()', read 'return calls:add(1)')
-    assert.are.equal('calls calls:get()', read 'calls:add(calls:get(1))')
-    assert.are.equal('calls calls:add()', read 'calls:add(ev)')
-    assert.are.equal('calls ev:u64()', read "calls:add(ev:u64 'id')")
-    assert.are.equal('calls later:add()', read 'later:add(1)')
-    assert.are.equal('calls calls:add()', read 'ev = total calls:add(ev.a)')
-    assert.are.equal('makes a table', read 'local t = {} calls:add(1)')
-    assert.are.equal('has a loop', read 'for i = 1, 2 do calls:add(1) end')
+    are {
+      { 'calls:add(total + 1)', 'calls calls:add()' },
+      { 'calls:add(calls:get())', 'calls calls:get()' },
+      { 'total = total - 1', 'computes' },
+      { 'total = ev.a', "sets 'total'" },
+      { 'local before = total total = total + 1 total = before + 1', "sets 'total'" },
+      { 'calls.add(calls, 1)', 'calls calls.add()' },
+      { 'return calls:add(1)', 'calls calls:add()' },
+      { 'calls:add(calls:get(1))', 'calls calls:get()' },
+      { 'calls:add(ev)', 'calls calls:add()' },
+      { "calls:add(ev:u64 'id')", 'calls ev:u64()' },
+      { 'later:add(1)', 'calls later:add()' },
+      { 'ev = total calls:add(ev.a)', 'calls calls:add()' },
+      { 'local t = {} calls:add(1)', 'makes a table' },
+      { 'for i = 1, 2 do calls:add(1) end', 'has a loop' },
+    }
     assert.are.equal('takes any number of arguments', read('calls:add(1)', '...'))
     assert.are.equal('does nothing', read '')
   end)

@@ -7,7 +7,8 @@ local profilers = {
   waits = {
     summary = 'Measure waits',
     attributes = { 'key', 'untraced' },
-    options = { by = { type = 'enum', values = { 'all', 'comm' }, help = 'rows' } },
+    options = { by = { type = 'enum', values = { 'all', 'comm' }, help = 'rows' },
+      detail = { type = 'string', values = { 'samecpu', 'samepid' }, optional_value = '', help = 'events' } },
   },
   list = {
     summary = 'List',
@@ -43,50 +44,69 @@ local function at(line, breaks)
   return result.mode .. ': ' .. table.concat(result.list, ' ')
 end
 
+--- Compares lines with their results.
+local function are(cases)
+  for _, case in ipairs(cases) do assert.equal(case[2], at(case[1]), case[1]) end
+end
+
 describe('completion', function()
   it('of the profiler', function()
-    assert.equal('words: list trace waits', at 'profscript ')
-    assert.equal('words: trace', at 'profscript -v tr')
-    assert.equal('words: --check', at 'profscript --c')
-    assert.equal('files: ', at 'profscript ./my')
-    assert.equal('words: ', at 'profscript nothing --')
-    assert.equal('words: trace', at 'profscript help tr')
+    are {
+      { 'profscript ', 'words: list trace waits' },
+      { 'profscript -v tr', 'words: trace' },
+      { 'profscript --c', 'words: --check' },
+      { 'profscript ./my', 'files: ' },
+      { 'profscript nothing --', 'words: ' },
+      { 'profscript help tr', 'words: trace' },
+    }
   end)
 
   it('of options', function()
-    assert.equal('words: --interval', at 'profscript trace --inter')
-    assert.equal('open: --by=', at 'profscript waits --b')
-    assert.equal('words: all comm', at 'profscript waits --by=')
-    assert.equal('words: comm', at 'profscript waits --by c')
-    assert.equal('words: java javac', at 'profscript waits -p ja')
-    assert.equal('words: 12,bash', at 'profscript waits --pids 12,b')
+    are {
+      { 'profscript trace --inter', 'words: --interval' },
+      { 'profscript waits --b', 'open: --by=' },
+      { 'profscript waits --by=', 'words: all comm' },
+      { 'profscript waits --by c', 'words: comm' },
+      { 'profscript waits -p ja', 'words: java javac' },
+      { 'profscript waits --pids 12,b', 'words: 12,bash' },
+    }
     assert.equal('words: --by=comm', at('profscript waits --by=c', ''))
-    assert.equal('files: ', at 'profscript trace -qo fi')
-    assert.equal('words: ', at 'profscript trace -N 5')
+    are {
+      { 'profscript waits --detail=', 'words: samecpu samepid' },
+      { 'profscript waits --detail=samecpu,samep', 'words: samecpu,samepid' },
+      { 'profscript trace -qo fi', 'files: ' },
+      { 'profscript trace -N 5', 'words: ' },
+    }
   end)
 
   it('of events, in two steps', function()
-    assert.equal('open: cpu-clock cpu/ cs irq: sched: trace/ waits/', at 'profscript trace -e ')
-    assert.equal('open: cpu-clock cpu/', at 'profscript trace -e cp')
-    assert.equal('open: sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new', at 'profscript trace -e sch')
-    assert.equal('open: sched_wakeup sched_wakeup_new', at 'profscript trace -e sched:sched_wa')
+    are {
+      { 'profscript trace -e ', 'open: cpu-clock cpu/ cs irq: sched: trace/ waits/' },
+      { 'profscript trace -e cp', 'open: cpu-clock cpu/' },
+      { 'profscript trace -e sch', 'open: sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new' },
+      { 'profscript trace -e sched:sched_wa', 'open: sched_wakeup sched_wakeup_new' },
+    }
     assert.equal('open: sched:sched_wakeup sched:sched_wakeup_new', at('profscript trace -e sched:sched_wa', ''))
     assert.equal('open: sched_switch', at 'profscript trace --event cs,sched:sched_s')
   end)
 
   it('of events by a part of the name, if that loses nothing', function()
-    assert.equal('open: sched:sched_wakeup sched:sched_wakeup_new', at 'profscript trace -e wakeup')
-    assert.equal('open: irq:irq_handler_entry', at 'profscript trace -e handler')
-    assert.equal('open: ', at 'profscript trace -e nothing')
+    are {
+      { 'profscript trace -e wakeup', 'open: sched:sched_wakeup sched:sched_wakeup_new' },
+      { 'profscript trace -e handler', 'open: irq:irq_handler_entry' },
+      { 'profscript trace -e nothing', 'open: ' },
+    }
   end)
 
   it('of fields in filters and expressions', function()
-    assert.equal('open: sched_switch/prev_pid sched_switch/prev_comm', at 'profscript trace -e sched:sched_switch/pr')
-    assert.equal('open: sched:sched_switch/a==1 && next_pid', at "profscript trace -e 'sched:sched_switch/a==1 && n")
-    assert.equal('open: next_pid', at 'profscript waits -e sched:sched_switch//key=n')
-    assert.equal('open: _cpu _comm', at 'profscript waits -e sched:sched_switch//key=_c')
-    assert.equal('open: ', at 'profscript waits -e sched:sched_switch//alias=n')
-    assert.equal('open: next_pid', at 'profscript waits -e sched:sched_switch -k n')
+    are {
+      { 'profscript trace -e sched:sched_switch/pr', 'open: sched_switch/prev_pid sched_switch/prev_comm' },
+      { "profscript trace -e 'sched:sched_switch/a==1 && n", 'open: sched:sched_switch/a==1 && next_pid' },
+      { 'profscript waits -e sched:sched_switch//key=n', 'open: next_pid' },
+      { 'profscript waits -e sched:sched_switch//key=_c', 'open: _cpu _comm' },
+      { 'profscript waits -e sched:sched_switch//alias=n', 'open: ' },
+      { 'profscript waits -e sched:sched_switch -k n', 'open: next_pid' },
+    }
   end)
 
   it('of attributes that the profiler reads', function()
@@ -94,33 +114,43 @@ describe('completion', function()
       .. ' sched_switch//max-stack= sched_switch//period='
       .. ' sched_switch//pull= sched_switch//push= sched_switch//stack/ sched_switch//vm=',
       at 'profscript trace -e sched:sched_switch//')
-    assert.equal('open: sched_switch//stack/key=', at 'profscript waits -e sched:sched_switch//stack/k')
-    assert.equal('open: ', at 'profscript trace -e sched:sched_switch//key')
+    are {
+      { 'profscript waits -e sched:sched_switch//stack/k', 'open: sched_switch//stack/key=' },
+      { 'profscript trace -e sched:sched_switch//key', 'open: ' },
+    }
   end)
 
   it('of the terms of a PMU', function()
-    assert.equal('open: cpu/cpu-cycles cpu/event= cpu/umask=', at 'profscript trace -e cpu/')
-    assert.equal('open: 1,umask=', at 'profscript trace -e cpu/event=1,u')
+    are {
+      { 'profscript trace -e cpu/', 'open: cpu/cpu-cycles cpu/event= cpu/umask=' },
+      { 'profscript trace -e cpu/event=1,u', 'open: 1,umask=' },
+    }
   end)
 
   it('of profilers as sources, and of their options', function()
-    assert.equal('open: cs,waits/', at 'profscript trace -e cs,wa')
-    assert.equal('open: waits/--by=', at 'profscript trace -e waits/--b')
+    are {
+      { 'profscript trace -e cs,wa', 'open: cs,waits/' },
+      { 'profscript trace -e waits/--b', 'open: waits/--by=' },
+    }
     assert.equal('open: cs,waits/-g --by=comm', at("profscript trace -e 'cs,waits/-g --by=c", ''))
-    assert.equal('open: waits/--by all waits/--by comm', at "profscript trace -e 'waits/--by ")
-    assert.equal('open: waits/-e sched:sched_switch', at "profscript trace -e 'waits/-e sched:sched_s")
-    assert.equal('open: waits/-C 0,1 --interval', at "profscript trace -e 'waits/-C 0,1 --interv")
-    assert.equal('open: ', at "profscript trace -e 'waits/--dur")
-    assert.equal('open: waits/-N 3/alias=', at "profscript trace -e 'waits/-N 3/al")
-    assert.equal('open: ', at "profscript trace -e 'waits/-N 3/key")
+    are {
+      { "profscript trace -e 'waits/--by ", 'open: waits/--by all waits/--by comm' },
+      { "profscript trace -e 'waits/-e sched:sched_s", 'open: waits/-e sched:sched_switch' },
+      { "profscript trace -e 'waits/-C 0,1 --interv", 'open: waits/-C 0,1 --interval' },
+      { "profscript trace -e 'waits/--dur", 'open: ' },
+      { "profscript trace -e 'waits/-N 3/al", 'open: waits/-N 3/alias=' },
+      { "profscript trace -e 'waits/-N 3/key", 'open: ' },
+    }
   end)
 
   it('of the rest', function()
-    assert.equal('commands: help', at 'profscript trace -e cs ')
-    assert.equal('commands: ', at 'profscript trace -e cs ls -')
-    assert.equal('commands: ', at 'profscript trace -e cs -- ')
-    assert.equal('words: bash zsh', at 'profscript list ')
-    assert.equal('words: ', at 'profscript list bash ')
-    assert.equal('open: cpu-clock cpu/', at 'profscript -e cp')
+    are {
+      { 'profscript trace -e cs ', 'commands: help' },
+      { 'profscript trace -e cs ls -', 'commands: ' },
+      { 'profscript trace -e cs -- ', 'commands: ' },
+      { 'profscript list ', 'words: bash zsh' },
+      { 'profscript list bash ', 'words: ' },
+      { 'profscript -e cp', 'open: cpu-clock cpu/' },
+    }
   end)
 end)

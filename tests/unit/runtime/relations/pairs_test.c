@@ -430,6 +430,45 @@ static void a_switch_is_also_a_start(void **state)
 	timeline_free(timeline);
 }
 
+/* A thread that executes a program (X) gets the id of the first thread: what it began (A) goes on
+ * with that key, and what the first thread began is gone. */
+static void an_exec_moves_a_start(void **state)
+{
+	struct {
+		int32_t padding, pid, before;
+	} payload[] = {{.pid = 7, .before = 9}, {.pid = 9, .before = 9}, {.pid = 7, .before = 8}};
+	static const char *const result[] = {"A>B 6", "A>B 7, A>B 7, A>B 2", "A>B 7"};
+	struct timeline *timeline = timeline_new(1 << 20);
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct pairs_config config = {.stages = 2, .keep = i < 3 ? NULL : timeline};
+		struct pairs *p = pairs_new(&config);
+		struct event events[MAX_EVENTS];
+		struct pair out[MAX_EVENTS];
+		char text[256] = "";
+		struct pairs_stats stats;
+		int n = parse("1:A(7) 2:A(9) 4:X(0) 8:B(7) 9:B(9) 10:A(9) 12:B(9)", events);
+
+		if (i % 3 != 1)
+			n = 5;
+		for (int k = 0; k < n; k++)
+			events[k].raw_size = sizeof(payload[0]);
+		events[2].raw = (const uint8_t *)&payload[i % 3];
+		assert_int_equal(pairs_add_class(p, A, 0), 0);
+		assert_int_equal(pairs_add_class(p, B, 1), 0);
+		pairs_set_exec(p, X, 4, 8);
+		append_pairs(text, out, pairs_feed(p, events, n, out));
+		assert_string_equal(text, result[i % 3]);
+		pairs_read_stats(p, &stats);
+		assert_int_equal(stats.ended, i % 3 != 1);
+		assert_int_equal(stats.unstarted, i % 3 != 1);
+		assert_int_equal(stats.stored, 0);
+		pairs_free(p);
+	}
+	timeline_free(timeline);
+}
+
 /* Kept or not, a pair and a waiting start have the value of their first event. */
 static void a_value_of_the_first_event(void **state)
 {
@@ -471,6 +510,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sleep_ends_the_wait),
 		cmocka_unit_test(a_switch_is_also_a_start),
+		cmocka_unit_test(an_exec_moves_a_start),
 		cmocka_unit_test(a_value_of_the_first_event),
 		cmocka_unit_test(worked_traces),
 		cmocka_unit_test(refuses_bad_classes),
