@@ -41,9 +41,9 @@ annotations.GROUPS = {
     'glob', 'sorted', 'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
 }
 --- Modules that are written for one profiler, command or module. The page names them, and adds those of lib.engines.
-annotations.INTERNAL = { 'aggregate_text', 'task_state_waits', 'task_states' }
-for path in io.popen('ls scripts/lib/engines'):lines() do
-  table.insert(annotations.INTERNAL, 'engines.' .. path:match '^(.*)%.lua$')
+annotations.INTERNAL = { 'aggregate_text', 'bpftrace_words', 'task_state_waits', 'task_states' }
+for path in io.popen('cd scripts/lib/engines && find * -name "*.lua" | sort'):lines() do
+  table.insert(annotations.INTERNAL, 'engines.' .. path:match('^(.*)%.lua$'):gsub('/', '.'))
 end
 
 local function read(path)

@@ -41,6 +41,13 @@ function failure.add_script(chunk)
   scripts[chunk], names[name] = name, true
 end
 
+local typed = {} -- parts of a script that is in no file, by name
+
+--- Sets the parts of a script that is in no file, each of which is a chunk of this name.
+---@param name string
+---@param parts? string[]
+function failure.set_parts(name, parts) typed[name] = parts end
+
 --- Returns the name of the script that a chunk is; nil for other chunks.
 ---@param source string as debug.getinfo() returns it
 ---@return string?
@@ -93,18 +100,42 @@ local function text_of(err)
   return ('error() was called with %s, not with text'):format(err == nil and 'nil' or 'a ' .. type(err)), true
 end
 
---- Returns a message about nil in a computation with the line of the script.
-local function with_line(message)
-  local path, line = message:match '^([^\n]-):(%d+): attempt to [^\n]* a nil value$'
-  local file = path and names[path] and io.open(path)
-  if not file then return message end
-  local n, text = 0, nil
+local SIGNS = { perform = '[-+*/%%^]', index = '[.:%[]', call = '%(', concatenate = '%.%.' }
+
+--- Returns a line of the only part of a script that can have failed in this way; nil if several can.
+local function typed_line(parts, line, what)
+  local found
+  for _, part in ipairs(parts) do
+    local n = 0
+    for one in (part .. '\n'):gmatch '([^\n]*)\n' do
+      n = n + 1
+      if n == line and one:find(SIGNS[what] or '%S') then
+        if found then return end
+        found = one
+      end
+    end
+  end
+  return found
+end
+
+--- Returns a line of a file.
+local function file_line(path, line)
+  local file, n, text = names[path] and io.open(path), 0, nil
+  if not file then return end
   for one in file:lines() do
     n = n + 1
-    if n == tonumber(line) then text = one:match '^%s*(.-)%s*$' end
+    if n == line then text = one end
   end
   file:close()
-  return text and ('%s: %s'):format(message, text) or message
+  return text
+end
+
+--- Returns a message about nil in a computation with the line of the script.
+local function with_line(message)
+  local path, line, what = message:match '^([^\n]-):(%d+): attempt to ([%l ]-) [^\n]*a nil value$'
+  if not path then return message end
+  local text = typed[path] and typed_line(typed[path], tonumber(line), what) or file_line(path, tonumber(line))
+  return text and ('%s: %s'):format(message, text:match '^%s*(.-)%s*$') or message
 end
 
 --- Message handler for xpcall: returns failures unchanged, and adds the script's line to any other error.

@@ -186,7 +186,7 @@ end
 
 ---@return AccountContext
 local function context_of(run)
-  return { is_recorded = run.is_recorded, target = target_of(run),
+  return { is_recorded = run.is_recorded, is_part = run.opt.time ~= nil, target = target_of(run),
     meaning = function() return meaning_of(run.opt) end,
     foreign_pids = not run.is_recorded and sys.has_foreign_pids() and FOREIGN or nil }
 end

@@ -7,7 +7,8 @@
 ---   program:print(out)
 local addresses = require 'bindings.print.addresses'
 local aggregate = require 'lib.aggregate'
-local bpftrace_words = require 'bindings.options.bpftrace_words'
+local bpftrace_words = require 'lib.bpftrace_words'
+local failure = require 'bindings.base.failure'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'
 local number_names = require 'lib.names'
@@ -306,6 +307,7 @@ end
 ---@return oneliner.Program? program nil: a call is wrong, see message
 ---@return string? message
 function oneliner.compile(source, session, others, known)
+  failure.set_parts('exec', not known and { source, unpack(others or {}) } or nil)
   local typed, translated, message = source, bpftrace_words.translate({ source, unpack(others or {}) }, known)
   if not translated then return nil, message end
   source = table.remove(translated, 1)

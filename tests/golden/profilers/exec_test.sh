@@ -35,6 +35,8 @@ on_sched 'a field in Lua' 1 "exec:1: event $switch has no field 'prev_pdi'; did 
 on_sched 'an undeclared name' 2 "exec: exec:1: undeclared global 'coun'" exec 'coun(1)'
 on_sched 'a name that is computed' 1 "exec:1: event .* has no field 'x1'" exec 'local n = "x" .. 1  print(ev[n])'
 on_sched 'a key that is none' 1 'exec:1: a table cannot be a key' exec 'count({})'
+"$PROFSCRIPT" exec --input "$DATA/sched.data" -e $switch --begin 'last = {}' 'x = 1 - last[1]' 2>"$TMP/err"
+expect_line 'nil in a computation, with the code' 'exec:1: attempt to perform arithmetic on a nil value: x = 1 - last.1.$' "$TMP/err"
 on_sched 'a sum of text' 1 'exec:1: sum takes numbers, not a string' exec 'sum("a")'
 on_sched 'a histogram of nothing' 1 'exec:1: hist takes numbers, not a nil' exec 'hist(nil)'
 partly 'an error in between' 1 'exec:1: boom$' '^ +48$' exec --input "$DATA/sched.data" 'count() if ev._time > 7.6e6 then error("boom") end'

@@ -132,6 +132,7 @@ perf record -q -m 1024 -a -e sched:sched_switch,sched:sched_wakeup,sched:sched_w
 	perf bench sched pipe -l 20000 >/dev/null 2>&1
 compiled task-state dispatch -- task-state --input "$TMP/sched"
 compiled oncpu dispatch -- oncpu -i 100s --input "$TMP/sched"
+compiled offcpu dispatch -- offcpu --input "$TMP/sched"
 perf record -q -m 1024 -a -e kmem:kmalloc,kmem:kfree -o "$TMP/kmem" -- perf bench sched messaging -g 2 -l 20 \
 	>/dev/null 2>&1
 compiled kmemleak dispatch -- kmemleak --alloc kmem:kmalloc --free kmem:kfree --input "$TMP/kmem"

@@ -1,0 +1,183 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The report of offcpu: waits by task, state, stack and waker, and a flame graph of both stacks.
+local array = require 'lib.array'
+local failure = require 'bindings.base.failure'
+local flamegraph = require 'lib.flamegraph'
+local flametree = require 'lib.flamegraph_tree'
+local intern = require 'lib.intern'
+local sched_switch = require 'bindings.expr.sched_switch'
+local svg = require 'lib.svg'
+local tables = require 'lib.table'
+local text = require 'bindings.base.text'
+local units = require 'lib.units'
+
+local report = {}
+
+local MAX_KEYS, MAX_NAMES = 65536, 65536
+local STATES = 16 -- more than there are
+local BETWEEN = '--' -- between the stacks of a wait and its waker, as other tools draw them
+
+--- Adds the options of the report to those of the profiler.
+---@param own table<string, table>
+---@return table<string, table> own
+function report.options(own)
+  own.top = { type = 'integer', default = 10, min = 1, help = 'entries to print' }
+  flamegraph.looks(own)
+  own.diff = nil -- wakers have no base
+  own.flame_graph = { type = 'string', argument = 'FILE', group = 'flame',
+    help = 'draw a flame graph of waits and wakers to FILE.svg or FILE.html' }
+  return own
+end
+
+--- Returns what tells entries of the same task and stacks apart.
+local function how(entry) return entry.state .. '\n' .. table.concat(entry.wakers, '\n') end
+
+---@class OffCpuReport
+local Report = {}
+Report.__index = Report
+
+--- Creates the report.
+---@param opt table
+---@param out Output
+---@param session Session
+---@param waits OffCpu
+---@return OffCpuReport
+function report.new(opt, out, session, waits)
+  if opt.flame_graph then
+    if not svg.kind(opt.flame_graph) then failure.usage '--flame-graph requires a FILE that ends in .svg or .html' end
+    svg.check(opt.flame_graph)
+  end
+  return setmetatable({
+    opt = opt, out = out, session = session, waits = waits,
+    comms = intern.new(1, MAX_NAMES),
+    keys = intern.new(4, MAX_KEYS), -- name and state, stack, wakers, stack of the waker
+    totals = array.new(MAX_KEYS + 1), counts = array.new(MAX_KEYS + 1), longest = array.new(MAX_KEYS + 1),
+    tree = opt.flame_graph and flametree.new(),
+    spec = tables.new('offcpu', {
+      { name = 'task' }, { name = 'state' }, { name = 'woken_by' },
+      { name = 'count', align = 'right', metric = 'counter' }, { name = 'total_ns', align = 'right', unit = 'ns' },
+      { name = 'max_ns', align = 'right', unit = 'ns' }, { name = 'stack' }, { name = 'waker_stack' },
+    }),
+  }, Report)
+end
+
+--- Adds a wait.
+---@param wait Wait
+function Report:add(wait)
+  local totals, counts, longest = self.totals, self.counts, self.longest
+  local task = self.comms.id(wait.comm) * STATES + wait.state
+  local id = self.keys.id(task, wait.stack, wait.wakers, wait.waker_stack)
+  totals[id], counts[id] = totals[id] + wait.ns, counts[id] + 1
+  if wait.ns > longest[id] then longest[id] = wait.ns end
+end
+
+--- Returns the functions of a stack as text.
+local function functions(self, stack)
+  if stack < 0 then return '' end
+  local names = {}
+  return table.concat(names, '\n', 1, self.session.frame_names(stack, names, {}))
+end
+
+local function entry_of(self, id)
+  local keys = self.keys
+  local task = keys:part(id, 1)
+  return { task = self.comms:part(math.floor(task / STATES), 1), state = task % STATES, stack = keys:part(id, 2),
+    wakers = self.waits.waker_names(keys:part(id, 3)), waker_stack = keys:part(id, 4), total = self.totals[id],
+    count = self.counts[id], max = self.longest[id] }
+end
+
+--- Returns the entries, longest first. Stacks of the same functions are one.
+local function entries(self)
+  local list, by_text = {}, {}
+  for id = 0, self.keys:count() - 1 do
+    local entry = entry_of(self, id)
+    local off, waker = functions(self, entry.stack), functions(self, entry.waker_stack)
+    local key = table.concat({ entry.task, how(entry), off, waker }, '\n\n')
+    local same = by_text[key]
+    if same then
+      same.total, same.count = same.total + entry.total, same.count + entry.count
+      same.max = math.max(same.max, entry.max)
+    else
+      by_text[key], list[#list + 1] = entry, entry
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.total ~= b.total then return a.total > b.total end
+    return a.task < b.task
+  end)
+  return list
+end
+
+--- Adds an entry to the flame graph: the stack of the task, and on it that of the waker, upside down.
+local function add_to_tree(self, entry)
+  local session, list, sorts, names, kinds = self.session, {}, {}, {}, {}
+  local function put(name, kind) list[#list + 1], sorts[#sorts + 1] = name, kind end
+  if #entry.wakers > 0 then
+    for i = #entry.wakers, 1, -1 do put(entry.wakers[i], 'r') end
+    for i = entry.waker_stack < 0 and 0 or session.frame_names(entry.waker_stack, names, kinds), 1, -1 do
+      put(names[i], kinds[i])
+    end
+    put(BETWEEN, 'r')
+  end
+  for i = 1, session.frame_names(entry.stack, names, kinds) do put(names[i], kinds[i]) end
+  flametree.add(self.tree, { entry.task }, list, sorts, #list, entry.total, 0, self.opt.reverse)
+end
+
+local function clear(self)
+  local keys, totals, counts, longest = self.keys, self.totals, self.counts, self.longest
+  for id = 0, keys:count() - 1 do totals[id], counts[id], longest[id] = 0, 0, 0 end
+  totals[keys.max], counts[keys.max], longest[keys.max] = 0, 0, 0
+  keys:clear()
+end
+
+--- Returns the text of the rows.
+local function lines_of(rows)
+  local lines = {}
+  local function put(stack, title)
+    lines[#lines + 1] = title
+    for _, line in ipairs(stack) do lines[#lines + 1] = '    ' .. line end
+  end
+  for _, row in ipairs(rows) do
+    lines[#lines + 1] = text.safe(('%s, %s%s: %s, %d times, max %s'):format(row.task, row.state,
+      row.woken_by and ', woken by ' .. row.woken_by or '', units.time(row.total_ns), row.count,
+      units.time(row.max_ns)))
+    put(row.stack)
+    if row.waker_stack then put(row.waker_stack, '  woken at') end
+    lines[#lines + 1] = ''
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+local function row_of(self, entry)
+  local lines = self.session.stack_lines
+  return { task = entry.task, state = sched_switch.STATES[entry.state], count = entry.count, total_ns = entry.total,
+    max_ns = entry.max, woken_by = #entry.wakers > 0 and table.concat(entry.wakers, ' < ') or nil,
+    stack = lines(entry.stack), waker_stack = entry.waker_stack >= 0 and lines(entry.waker_stack) or nil }
+end
+
+--- Prints the waits since the last report.
+function Report:print()
+  local list, rows, overflow = entries(self), {}, self.totals[self.keys.max]
+  for i, entry in ipairs(list) do
+    if self.tree then add_to_tree(self, entry) end
+    if i <= self.opt.top then rows[i] = row_of(self, entry) end
+  end
+  self.out:table(self.spec, rows, nil, function() return lines_of(rows) end)
+  if overflow > 0 then
+    self.out:warn(('offcpu: there are more than %d entries: %s of waits are left out'):format(MAX_KEYS,
+      units.time(overflow)))
+  end
+  clear(self)
+end
+
+--- Prints the last report and draws the flame graph.
+function Report:finish()
+  local opt, tree = self.opt, self.tree
+  self:print()
+  if not tree then return end
+  if tree.value == 0 then return self.out:warn 'flame graph: no waits, nothing to draw' end
+  flamegraph.draw(opt.flame_graph, tree, { title = opt.title or 'Time off CPU, and wakers', unit = 'ns',
+    inverted = opt.inverted, reversed = opt.reverse, difference = false })
+end
+
+return report

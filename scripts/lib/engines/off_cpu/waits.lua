@@ -1,0 +1,188 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Waits of tasks: why and at which stack a task left its CPU, how long it was off it, and who woke it.
+local array = require 'lib.array'
+local bit = require 'bit'
+local intern = require 'lib.intern'
+local sched_switch = require 'bindings.expr.sched_switch'
+local threads = require 'lib.threads'
+local unreported = require 'lib.unreported'
+
+local band, QUEUED = bit.band, sched_switch.QUEUED
+local waits = {}
+
+local MAX_CHAINS, MAX_NAMES = 65536, 65536
+local IN_INTERRUPT = 0x18 -- of common_flags: TRACE_FLAG_HARDIRQ and TRACE_FLAG_SOFTIRQ
+local NO_STACK = -1
+local UNKNOWN = '<...>'
+
+--- Functions of the kernel in which interrupts wake tasks, and what they stand for. A stack has the cause below them
+--- and the interrupted task, which has nothing to do with it, above.
+local CAUSES = {
+  hrtimer_wakeup = '[timer]', process_timeout = '[timer]', posix_timer_fn = '[timer]', it_real_fn = '[timer]',
+  timerfd_tmrproc = '[timer]', tick_nohz_handler = '[timer]', call_timer_fn = '[timer]',
+  net_rx_action = '[network]', process_backlog = '[network]', tcp_v4_rcv = '[network]', tcp_v6_rcv = '[network]',
+  blk_mq_end_request = '[disk]', blk_mq_complete_request = '[disk]', blk_done_softirq = '[disk]',
+  blk_update_request = '[disk]', bio_endio = '[disk]',
+  rcu_core = '[rcu]', irq_work_run = '[irq work]', __sysvec_call_function_single = '[another CPU]',
+  __flush_smp_call_function_queue = '[another CPU]', serial8250_interrupt = '[terminal]',
+}
+local OTHER_CAUSE = '[interrupt]'
+
+--- A wait that has ended, or that lasts when the run ends. The fields are those of the last one.
+---@class Wait
+---@field ns number
+---@field comm string
+---@field state integer see sched_switch.STATES
+---@field stack integer at which the task left its CPU
+---@field wakers integer see OffCpu.waker_names; 0: it was not woken, or nobody saw by whom
+---@field waker_stack integer NO_STACK: none
+
+---@class OffCpu
+---@field switch fun(ev: Ev): boolean takes a sched:sched_switch, returns whether a wait ended
+---@field waking fun(ev: Ev) takes a sched:sched_waking
+---@field lost fun(gap: table) takes lost events
+---@field last Wait the wait that ended last
+---@field open fun(time: number, each: fun(wait: Wait)) calls a function with each wait that lasts
+---@field waker_names fun(wakers: integer): string[] the waker, its own waker and so on
+---@field missed Unreported
+
+--- Returns a function that names what woke a task in an interrupt, by the stack.
+local function cause_finder(session)
+  local by_stack, names, kinds = {}, {}, {}
+  return function(stack)
+    local cause = by_stack[stack]
+    if cause then return cause end
+    cause = OTHER_CAUSE
+    for i = 1, session.frame_names(stack, names, kinds) do
+      if kinds[i] ~= 'k' then break end
+      if CAUSES[names[i]] then
+        cause = CAUSES[names[i]]
+        break
+      end
+    end
+    by_stack[stack] = cause
+    return cause
+  end
+end
+
+--- Follows who woke whom.
+---@param session Session
+---@param depth integer number of wakers to know: that of the task, the waker's own one, and so on
+---@param name_of fun(tid: integer): string names tasks that the session does not know
+local function wakers_of(session, depth, name_of)
+  local chains = intern.new(2, MAX_CHAINS) -- by name of the waker, and 1 + the id of its own wakers, or 0
+  local cause_of = cause_finder(session)
+  -- By length of the chain, by task: the id of its wakers.
+  local woken, stacks = {}, array.new(threads.MAX)
+  for i = 1, depth do woken[i] = array.new(threads.MAX) end
+  local self = {}
+
+  local function set(tid, name, waker)
+    for i = depth, 1, -1 do
+      local before = waker and i > 1 and woken[i - 1][waker] or 0
+      woken[i][tid] = chains.id(name, before) + 1
+    end
+  end
+  function self.wake(ev)
+    local tid, stack = ev.pid, ev._stack
+    if band(ev.common_flags, IN_INTERRUPT) ~= 0 then
+      set(tid, cause_of(stack))
+      stacks[tid] = NO_STACK
+    else
+      local comm = ev._comm
+      set(tid, comm ~= UNKNOWN and comm or name_of(ev._tid), ev._tid)
+      stacks[tid] = stack
+    end
+  end
+  function self.forget(tid)
+    for i = 1, depth do woken[i][tid] = 0 end
+    stacks[tid] = NO_STACK
+  end
+  --- Returns the id of a task's wakers, and the stack of the first one.
+  function self.of(tid) return woken[depth][tid], stacks[tid] end
+
+  function self.names(id)
+    local list = {}
+    while id > 0 and id <= chains.max do
+      list[#list + 1] = chains:part(id - 1, 1)
+      id = chains:part(id - 1, 2)
+    end
+    return list
+  end
+  return self
+end
+
+--- Names of tasks by the last switch from each: recordings may lack the records that name them.
+local function names_of_tasks()
+  local comms, ids, list = intern.new(1, MAX_NAMES), array.new(threads.MAX), {}
+  local self = { list = list } -- list: the tasks that have left a CPU
+  function self.set(tid, comm)
+    if ids[tid] == 0 then list[#list + 1] = tid end
+    ids[tid] = comms.id(comm) + 1
+  end
+  function self.of(tid)
+    local id = ids[tid] - 1
+    return id >= 0 and id < comms.max and comms:part(id, 1) or UNKNOWN
+  end
+  return self
+end
+
+--- Creates the follower of waits.
+---@param settings { session: Session, ours: Threads, depth: integer }
+---@return OffCpu
+function waits.new(settings)
+  local has, max = settings.ours.has, threads.MAX
+  local names = names_of_tasks()
+  local wakers = wakers_of(settings.session, settings.depth, names.of)
+  local since, stacks, states = array.new(max), array.new(max), array.new(max)
+  local missed, leaves, enters, missed_after = unreported.watch()
+  local known_from = 0
+  local last = {}
+  local self = { last = last, missed = missed, waker_names = wakers.names }
+
+  local function take(tid, now, comm)
+    last.ns, last.comm, last.state, last.stack = now - since[tid], comm, states[tid], stacks[tid]
+    last.wakers, last.waker_stack = 0, NO_STACK
+    if last.state ~= QUEUED then last.wakers, last.waker_stack = wakers.of(tid) end
+  end
+
+  local function leave(tid, ev)
+    local state = sched_switch.state_of(ev.prev_state)
+    leaves(tid, ev._time, ev._cpu)
+    names.set(tid, ev.prev_comm)
+    since[tid] = state and ev._time or 0 -- a task that has ended waits for nothing
+    if not state then return end
+    stacks[tid], states[tid] = ev._stack, state
+    if state ~= QUEUED then wakers.forget(tid) end
+  end
+
+  function self.waking(ev)
+    local tid = ev.pid
+    if since[tid] > 0 and states[tid] ~= QUEUED then wakers.wake(ev) end
+  end
+  function self.switch(ev)
+    local prev, tid, now = ev.prev_pid, ev.next_pid, ev._time
+    if prev > 0 and has(prev) then leave(prev, ev) end
+    if tid <= 0 or not has(tid) then return false end
+    enters(tid, now, ev._cpu, prev)
+    local ended = since[tid] > known_from
+    if ended then take(tid, now, ev.next_comm) end
+    since[tid] = 0
+    return ended
+  end
+  function self.lost(gap)
+    known_from = math.max(known_from, gap.to)
+    missed_after(gap)
+  end
+  function self.open(time, each)
+    for _, tid in ipairs(names.list) do
+      if since[tid] > known_from then
+        take(tid, time, names.of(tid))
+        each(last)
+      end
+    end
+  end
+  return self
+end
+
+return waits

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# offcpu: two threads that wake each other a known number of times, and a program that timers wake.
+# Runs alone.
+. "$(dirname "$0")/../../lib.sh"
+needs_tracepoint sched:sched_switch sched:sched_waking sched:sched_wakeup_new
+count=200
+
+# waits_of ARG... -- COMMAND...: runs offcpu as CSV. Everything is on CPU 0, whose switches this kernel reports while it
+# is busy.
+waits_of() {
+	watch_tasks pi?g po?g pingpong states
+	taskset -c 0 "$PROFSCRIPT" offcpu -m 2048 --csv --top 1000 "$@" >"$TMP/out" 2>"$TMP/err"
+	end_watch
+}
+
+# woken NAME TASK WAKER COUNT: the task slept so often until the waker woke it
+woken() {
+	all_reported "$1" || return
+	check "$1" test "$(awk -F, -v task="$2" -v by="$3" '$3 == task && $4 == "S" && $5 == by { n += $6 } END { print n + 0 }' \
+		"$TMP/out")" -eq "$4"
+}
+
+waits_of -- "$TOP/build/workloads/pingpong" -c 0 $count
+woken 'each sleep of ping' ping pong $count
+woken 'each sleep of pong' pong ping $count
+waits_of --depth 3 -- "$TOP/build/workloads/pingpong" -c 0 $count
+woken 'the waker of the waker, and its own one' ping 'pong < ping < pong' $((count - 1))
+waits_of -- "$TOP/build/workloads/states" sleep 30 sleep 20
+woken 'timers' states '[timer]' 2
+if all_reported 'how long the timers took'; then
+	rows 'how long the timers took' 'c["task"] == "states" && c["woken_by"] == "[timer]" && c["total_ns"] >= 49e6 && c["max_ns"] >= 29e6'
+fi
+
+# Both stacks: the function that waits and the one that wakes.
+"$PROFSCRIPT" offcpu -m 2048 --flame-graph "$TMP/off.svg" -- "$TOP/build/workloads/pingpong" -c 0 $count \
+	>"$TMP/out" 2>"$TMP/err"
+for frame in '__schedule' '--' 'try_to_wake_up' 'ping' 'pong'; do
+	expect_line "flame graph: $frame" "<title>$frame \(" "$TMP/off.svg"
+done
