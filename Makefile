@@ -57,7 +57,7 @@ FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nea
 FFI_KERNEL   = struct.perf_event_attr enum.perf_type_id enum.perf_event_sample_format enum.bpf_map_type
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo test bench lint headers fuzz corpus api gallery man install clean help programs FORCE
+.PHONY: all deps demo test bench lint headers fuzz corpus api site gallery man install clean help programs FORCE
 
 all: $(PROGRAM) ## build ./profscript (the default); with ASAN=1 build/asan/profscript
 
@@ -192,6 +192,10 @@ fuzz: deps ## run every fuzz target for FUZZ_TIME seconds (30)
 
 corpus: all ## compare how profscript and perf read the recordings below DIR
 	@tests/tools/corpus.py '$(or $(DIR),$(error DIR=FOLDER names a folder with recordings))'
+
+site: DEPS += mkdocs
+site: deps ## a searchable site of the documentation, in build/site
+	@rm -rf build/site build/site.md && luajit docs/site.lua build && mkdocs build -q -s -f build/site.yml
 
 api: all ## docs/api.md, from the annotations in the code
 	./$(PROGRAM) --lua docs/api.lua >docs/api.md

@@ -427,6 +427,41 @@ page_commands() {
 	done < <(grep -E '^    .*(\./profscript|perf record)' "$1")
 }
 
+# shown COMMAND: prints the headings, the events and the labels of the output that the file $page shows for this command
+shown() {
+	awk -v command="    $1" '
+		$0 == command { found = 1; next }
+		found && /^    |^#/ { exit }
+		found && /^```/ { if (inside++) exit; next }
+		!inside { next }
+		/^-[- .]*-$/ {
+			for (i = 1; i <= fields; i++) if (heading[i] != "...") print heading[i]
+		}
+		match($0, /[a-z_]+:[a-z_]+: /) { print substr($0, RSTART, RLENGTH) }
+		/^[ A-Za-z-]+:/ { print substr($0, 1, index($0, ":")) }
+		{ fields = split($0, heading) }' "$page" | sort -u
+}
+
+# as_shown COMMAND: $TMP/out and $TMP/err have all of them; for page_commands
+as_shown() {
+	local text missing=0
+	while read -r text; do
+		grep -qF -- "$text" "$TMP/out" "$TMP/err" && continue
+		echo "the page shows '$text', the output does not have it" >&2
+		missing=1
+	done < <(shown "$1")
+	return $missing
+}
+
+# page_scripts: writes the scripts that the file $page shows, each of which has its file name in its first line, into the
+# current folder
+page_scripts() {
+	awk '
+		/^```/ { file = ""; starts = /^```lua$/; next }
+		starts { file = substr($0, 4); starts = 0 }
+		file { print >file }' "$page"
+}
+
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds
 wait_for() {
 	local end=$((SECONDS + $1))
@@ -445,7 +480,8 @@ wait_ready() {
 # given_up_traces LOOP FILE: the traces in a report of jit.v that were aborted after the loop at LOOP was compiled: side
 # traces of loops, and traces that start over. Earlier aborts do not matter: a function may get hot before the loop
 # around it and be tried alone, but the loop is compiled with the function in it. Nor do returns to a lower frame:
-# there the loop ends, once per batch.
+# there the loop ends, once per batch. Which registers hold what depends on the traces before, and so on addresses: if
+# there are too few at the start of a side trace, LuaJIT tries again, and says if it falls back to the interpreter.
 given_up_traces() {
 	awk -v loop=" $1:[0-9]+ loop]$" '
 		{
@@ -460,6 +496,7 @@ given_up_traces() {
 			ends[exit_of] = 1
 			next
 		}
+		/NYI: register coalescing too complex/ { next }
 		there && /-- NYI|fallback to interpreter|blacklisted/ && !(exit_of && ends[exit_of]) &&
 			(exit_of ? in_loop[parent] : 1)' "$2"
 }

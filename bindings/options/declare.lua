@@ -154,6 +154,8 @@ local COMMON = {
   { group = 'run', name = 'input', type = 'string', argument = 'FILE',
     help = 'read a recording (- is stdin), or what PORT, HOST:PORT, unix:PATH or vsock:CID:PORT sends',
     needs = { 'stored', 'both_switches', 'whole_run' } },
+  { group = 'run', name = 'time', type = 'times', needs = { 'stored', 'whole_run' },
+    help = 'read only this part of a recording: seconds as printed with events; either may be missing' },
   { group = 'run', name = 'remote_slack', type = 'duration', unit = 'ms', min = 1e6,
     help = 'with pull=, wait at most this long for a silent sender before other events go on',
     needs = { 'whole_run' } },

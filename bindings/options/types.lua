@@ -122,6 +122,22 @@ local function parse_offset(text)
   return ffi.cast('int64_t', sign == '-' and -value or value)
 end
 
+--- Parses "START,STOP", in seconds; either may be missing. Returns them in ns.
+local function parse_times(text)
+  local function ns_of(seconds)
+    local whole, part = seconds:match '^(%d+)%.?(%d*)$'
+    if not whole or #whole > 10 or #part > 9 then return end
+    return tonumber(whole) * 1000000000ULL + tonumber(part .. ('0'):rep(9 - #part))
+  end
+  local start, stop = text:match '^([^,]*),([^,]*)$'
+  local from = start == '' and 0ULL or start and ns_of(start)
+  local till = stop == '' and -1ULL or stop and ns_of(stop)
+  if not from or not till or from > till then
+    return refuse(text, 'two times in seconds, such as 12.5,13.000001 or 12.5,')
+  end
+  return { from = from, till = till }
+end
+
 local function parse_text(text)
   return text
 end
@@ -184,6 +200,7 @@ local types = {
   integer  = { lua = 'number', argument = 'N', parse = parse_integer },
   number   = { lua = 'number', argument = 'N', parse = parse_number },
   offset   = { lua = 'cdata', argument = 'N', parse = parse_offset },
+  times    = { lua = 'table', argument = 'START,STOP', parse = parse_times },
   pages    = { lua = 'number', argument = 'N', parse = parse_pages },
   duration = { lua = 'number', argument = 'T', parse = parse_duration },
   size     = { lua = 'number', argument = 'SIZE', parse = parse_size },

@@ -34,6 +34,7 @@ local figures = {}
 ---@field fate? string what became of those that are missing; nil: the kernel wrote no record of them
 ---@field share? number how much of the time it was on a counter of the hardware
 ---@field filters { kernel?: string, user?: string } its filter
+---@field is_extra? boolean the profiler reads it only to understand others
 ---@field gate? string name of the source that decides which ones are passed on
 
 --- What a matcher has found.
@@ -48,6 +49,7 @@ local figures = {}
 
 ---@class AccountContext
 ---@field is_recorded? boolean
+---@field is_part? boolean only a part of the recording is read
 ---@field asks_perf? boolean --capture perf was given
 ---@field target? string what the events are restricted to: 'the threads of -p'
 ---@field pairs? PairFigures of a run with one matcher
@@ -160,7 +162,9 @@ end
 --- Returns why there is no event for the handlers; nil: there are some, or it is not known.
 local function cause(f, context)
   if f.read > 0 then return rejecter(f) end
-  if context.is_recorded then return ('the recording has no %s'):format(f.name) end
+  if context.is_recorded then
+    return ('the recording has no %s%s'):format(f.name, context.is_part and ' in the part of --time' or '')
+  end
   if f.hidden and f.fired == 0 then return ('perf sees none of %d %s'):format(f.hidden, f.name) end
   if (f.lost or 0) > 0 then return ('%s%d %s were lost'):format(f.lost == f.fired and 'all ' or '', f.lost, f.name) end
   if f.fired ~= 0 then return end

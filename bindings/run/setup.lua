@@ -12,7 +12,7 @@ local handler_plans = require 'bpf.ways.handler'
 local plan_json = require 'bpf.run.plan_json'
 local printed = require 'bpf.handlers.printed'
 local runs = require 'bindings.run.run'
-local schema = require 'bindings.report.schema'
+local schema = require 'bpf.run.schema'
 local target_filter = require 'bindings.run.target_filter'
 local user_strings = require 'bpf.run.user_strings'
 local versions = require 'bindings.run.version'
@@ -137,6 +137,7 @@ function setup.open(run, version, begin_target)
   C.session_set_interval(run.session, run.interval)
   -- It began when the run began to wait for other machines.
   if opt.duration then C.session_set_duration(run.session, math.max(opt.duration - (opt.waited or 0), 1)) end
+  if opt.time then C.session_set_window(run.session, opt.time.from, opt.time.till) end
   if opt.remote_slack then C.session_set_slack(run.session, opt.remote_slack) end
   run.events:open(run:own_threads())
   if C.session_start(run.session, target, err) < 0 then failure.of(err) end

@@ -3,6 +3,7 @@
 local cpu_list = require 'bindings.base.cpu_list'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local machines = require 'bindings.select.machines'
 local processes = require 'bindings.select.processes'
 local sys = require 'bindings.base.sys'
 
@@ -65,6 +66,7 @@ local LIVE_ONLY = { 'freq', 'period', 'exclude_user', 'exclude_kernel', 'exclude
 function attach.check(name, opt, words, own)
   local function refuse(...) failure.usage('%s: %s', name, (...):format(select(2, ...))) end
   local per_thread = attach.names_threads(opt, words)
+  if opt.time and (not opt.input or machines.is_address(opt.input)) then refuse '--time is only for recordings' end
   if opt.input then
     if per_thread or opt.cpus or opt.cgroups then
       refuse '--input cannot be combined with -C, -p, -t, --cgroups or a workload'

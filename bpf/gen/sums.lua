@@ -3,8 +3,8 @@
 --- native/hist.h, which is empty if all is 0 (not_min is the complement of the smallest value), and its buckets.
 ---
 --- Cells have numbers. All cells of a CPU are together, twice: once for each side of the switch. Rows have keys of
---- 64-bit numbers: their sums are in a hash of each side, and their buckets in another one. A look-up in a hash costs
---- 50 to 90 ns, so rows may also have a table for each CPU before the hashes.
+--- 64-bit numbers: their sums are in a hash of each side, and their buckets in another one. Rows may also have a table
+--- for each CPU before the hashes (sums_tables.lua).
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local bit = require 'bit'

@@ -117,7 +117,7 @@ end
 ---@param settings TallySettings
 ---@param within? TallyProgram with `handler`: the program of which the counting is a part
 ---@return fun(ev: Ev) handler
-function Tally:count(real, settings, within)
+function Tally:add_event(real, settings, within)
   local one = {
     event = real, key = settings.thread and { '_tid' } or settings.key or {}, threads = settings.thread,
     name = settings.name, sums = {}, hist = settings.hist and settings.hist.value, filter = settings.filter,
@@ -136,7 +136,7 @@ end
 ---@param event Event
 ---@param settings TallySettings
 ---@return fun(ev: Ev) handler
-function Tally:add(event, settings) return self:count(public_event.one(event, 'tally:add'), settings) end
+function Tally:add(event, settings) return self:add_event(public_event.one(event, 'tally:add'), settings) end
 
 --- Returns the number of events so far.
 ---@return number
@@ -217,6 +217,7 @@ function Tally:turn(side)
   local function add_keyed(index, cpu, row, bytes)
     local one = self._list[index]
     one.seen = (one.seen or 0) + kernel:count(row)
+    one.in_rows = (one.in_rows or 0) + kernel:count(row)
     local id = id_of(self, one, cpu, bytes)
     add_row(self, one, index, row, id, false)
     return one, id
@@ -231,6 +232,7 @@ function Tally:turn(side)
   kernel:take_buckets(side, function(index, cpu, number, n, bytes)
     local one = self._list[index]
     local slot = id_of(self, one, cpu, bytes) * one.settings.hist.width + one.settings.hist.at
+    one.in_buckets = (one.in_buckets or 0) + n
     counts[one] = counts[one] or {}
     counts[one][slot] = counts[one][slot] or {}
     counts[one][slot][number] = (counts[one][slot][number] or 0) + n
@@ -277,6 +279,21 @@ end
 function tally.of(services, keys, names)
   return setmetatable({ events = {}, handlers = {}, _services = services, _keys = keys, _names = names or {},
     _list = {}, _stats = ffi.new 'double[3]' }, Tally)
+end
+
+--- Returns the account of the histograms of keys, whose buckets are not in the rows: each event of a row is in one.
+--- nil: there are none.
+---@package
+---@return Figures?
+function Tally:figures()
+  local rows, buckets, has_any = 0, 0, false
+  for _, one in ipairs(self._list) do
+    if one.settings.hist and one.hashed > 0 then
+      rows, buckets, has_any = rows + (one.in_rows or 0), buckets + (one.in_buckets or 0), true
+    end
+  end
+  return has_any and { name = 'values in histograms', way = self.way, fired = rows, lost = 0, read = buckets, per = 1,
+    is_exact = true, by = 'programs', fate = 'they are in no bucket', rejected = {}, filters = {} } or nil
 end
 
 local public = facade.class('tally', Tally, { 'add', 'counted', 'ignored', 'too_large' })

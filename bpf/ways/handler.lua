@@ -86,7 +86,7 @@ local function count(self, plan, event, view)
         counted = count_sum(plan.handler, statement, terms)
       end
       counted.filter, counted.handler = filter, plan.handler
-      tally_of(self, counted.keys):count(event, counted, within)
+      tally_of(self, counted.keys):add_event(event, counted, within)
       if counted.after then table.insert(self._after, counted.after) end
     end
   end

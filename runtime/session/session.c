@@ -31,11 +31,13 @@ void session_close_class(struct session *s, uint16_t class)
 
 void session_set_base(struct session *s, uint64_t time)
 {
+	if (time < s->first_time)
+		time = s->first_time;
 	s->has_base = true;
 	s->base = time;
 	if (s->interval)
 		s->tick_at = time + s->interval;
-	if (s->duration && s->end_at == UINT64_MAX)
+	if (s->duration && s->end_at - time > s->duration)
 		s->end_at = time + s->duration;
 }
 
@@ -115,12 +117,16 @@ static bool note_loss(struct session *s, struct machine *m, const struct slot *s
 		ev->period = m->summed_losses - m->lost;
 	}
 	m->lost += ev->period;
-	s->stats.lost += ev->period;
 	if (!decoder_time(m->source->decoder, slot->rec, &end))
 		end = slot->time;
 	else if (m->source->ops->convert)
 		end = m->source->ops->convert(m->source, end);
-	ev->key = (end < slot->time ? slot->time : end) - s->base;
+	if (end < slot->time)
+		end = slot->time;
+	if (s->source->info.is_recorded && end < s->first_time)
+		return false;
+	s->stats.lost += ev->period;
+	ev->key = end - s->base;
 	if (m->source->ring_tid && slot->ring < m->source->nr_rings) {
 		ev->tid = m->source->ring_tid[slot->ring];
 		ev->cpu = -1;
@@ -220,7 +226,7 @@ static int complete_records(struct session *s, struct machine *m, const struct s
 		ev[delivered++] = ev[i];
 		s->stats.to = ev[i].time;
 		s->stats.events++;
-		s->tallies[ev[i].class].read++;
+		s->samples[ev[i].class].read++;
 	}
 	return delivered;
 }
@@ -256,7 +262,7 @@ static int complete_others(struct session *s, struct machine *m, const struct sl
 	if (ev->class < EVENT_FIRST || is_record(s, slot))
 		return complete_records(s, m, slot, ev, n);
 	for (int i = 0; i < n; i++) {
-		struct tally *t = &s->tallies[ev[i].class];
+		struct class_samples *t = &s->samples[ev[i].class];
 
 		t->read += slot->time >= first_time(s, m);
 		t->early += slot->time < first_time(s, m);
@@ -302,7 +308,7 @@ static int decode_slots(struct session *s, uint32_t *flags)
 			if (m->vcpus)
 				vcpus_apply(m->vcpus, &s->batch[n], got);
 			for (int i = n; own && i < n + got; i++)
-				s->tallies[s->batch[i].class].read++;
+				s->samples[s->batch[i].class].read++;
 			n += got;
 			s->next_slot += got;
 			s->stats.events += got;

@@ -161,6 +161,9 @@ void session_set_interval(struct session *s, uint64_t interval);
 
 /* Ends the stream after a duration of its own time, in ns; 0: never. */
 void session_set_duration(struct session *s, uint64_t duration);
+/* Delivers only what a recording has from one time until another, on the source's clock, with both
+ * ends. Older records of tasks are read all the same. The base is `from`, if anything is older. */
+void session_set_window(struct session *s, uint64_t from, uint64_t until);
 
 /* Opens and starts the events. */
 int session_start(struct session *s, const struct session_target *target, struct error *err);

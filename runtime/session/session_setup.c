@@ -254,6 +254,12 @@ void session_set_duration(struct session *s, uint64_t duration)
 	s->duration = duration;
 }
 
+void session_set_window(struct session *s, uint64_t from, uint64_t until)
+{
+	s->first_time = from;
+	s->end_at = until;
+}
+
 /* Finds the target threads and returns their number; 0: the target is CPUs or cgroups. */
 static int find_threads(struct session *s, const struct session_target *target, struct error *err)
 {

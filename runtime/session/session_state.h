@@ -20,7 +20,7 @@ struct machine {
 };
 
 /* The samples of a class so far, besides those that the decoder has counted. */
-struct tally {
+struct class_samples {
 	uint64_t read;
 	uint64_t early; /* dropped: not all rings were enabled yet */
 	uint64_t rest;	/* not delivered because the run ended before */
@@ -57,7 +57,8 @@ struct session {
 	bool keeps_newest;   /* the rings are overwritten */
 	bool cut;	     /* by a signal: what a pipe would still have sent is missing */
 	uint64_t base;	     /* source clock, ns */
-	uint64_t first_time; /* earlier samples are dropped: not all rings were enabled then */
+	uint64_t first_time; /* earlier samples are dropped: not all rings were enabled then, or
+			      * nobody asked for them */
 	uint64_t interval;   /* ns; 0: none */
 	uint64_t duration;   /* ns; 0: unlimited */
 	uint64_t end_at;     /* source clock; UINT64_MAX: unlimited, or not known yet */
@@ -73,7 +74,7 @@ struct session {
 	struct session_stats stats;
 	struct event batch[BATCH_MAX];
 	int nr_batch; /* that were handed out */
-	struct tally tallies[EVENT_CLASSES];
+	struct class_samples samples[EVENT_CLASSES];
 };
 
 /* The machine that an event is of. */

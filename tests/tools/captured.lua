@@ -3,8 +3,9 @@
 -- all fields, and those of the sample. Each event is given twice, the second time with the attribute cpus=, so that
 -- perf samples it. Prints for each event how many were equal; how many differed only in what another CPU may change
 -- between the two, bits of common_flags and the state of a task that has exited; how many differed otherwise, with the
--- first differences; how many only perf had; how many only the program: the kernel drops samples of perf while other
--- programs run; and how many only perf had before the first and after the last that both had.
+-- first differences (the state changes in one direction, so the rarer direction is one); how many only perf had; how
+-- many only the program: the kernel drops samples of perf while other programs run; and how many only perf had before
+-- the first and after the last that both had.
 local MAX_SHOWN, LOOK = 5, 32
 local SAMPLE = { '_pid', '_tid', '_cpu', '_comm', '_period' }
 
@@ -17,8 +18,10 @@ local function plain(value)
   return table.concat(parts, ' ')
 end
 
--- A parent that collects its child changes it from a zombie to dead, perhaps between the two; either may be first.
+-- A parent that collects its child changes it from a zombie to dead, perhaps between the two. Which of them is first is
+-- the same for all events of a tracepoint: the kernel calls its tracers in their order.
 local ZOMBIE, DEAD = 32, 16
+local FIRST = { [ZOMBIE] = { [DEAD] = 'perf_first' }, [DEAD] = { [ZOMBIE] = 'captured_first' } } -- by perf's state
 
 local function without_need(flags)
   local bits = tonumber(flags)
@@ -37,20 +40,20 @@ return {
       of.shown = of.shown + 1
       if of.shown <= MAX_SHOWN then out:print(('%s: %s: perf %s, captured %s'):format(of.name, ...)) end
     end
-    --- Returns 'equal', 'flags' or 'different'.
+    --- Returns 'equal', 'flags' or 'different'; and which was first, if that is known.
     local function relation(of, one, other)
-      local result = 'equal'
+      local result, first = 'equal', nil
       for i = 1, #of.names do
         if one[i] ~= other[i] then
-          local is_reaped = of.names[i] == 'prev_state' and (one[i] == ZOMBIE and other[i] == DEAD
-            or one[i] == DEAD and other[i] == ZOMBIE)
-          if not is_reaped and (of.names[i] ~= 'common_flags' or without_need(one[i]) ~= without_need(other[i])) then
+          local reaped = of.names[i] == 'prev_state' and (FIRST[one[i]] or {})[other[i]]
+          first = reaped or first
+          if not reaped and (of.names[i] ~= 'common_flags' or without_need(one[i]) ~= without_need(other[i])) then
             return 'different'
           end
           result = 'flags'
         end
       end
-      return math.abs(one.time - other.time) < opt.apart and result or 'different'
+      return math.abs(one.time - other.time) < opt.apart and result or 'different', first
     end
     local function drop(queue, n)
       for _ = 1, n do
@@ -62,7 +65,7 @@ return {
       local perf, bpf = of.perf[cpu], of.bpf[cpu]
       local spare = at_end and 0 or LOOK
       while perf.first + spare <= perf.n and bpf.first + spare <= bpf.n do
-        local result = relation(of, perf[perf.first], bpf[bpf.first])
+        local result, first = relation(of, perf[perf.first], bpf[bpf.first])
         for k = 1, result == 'different' and LOOK or 0 do
           local later, early = perf[perf.first + k], bpf[bpf.first + k]
           if later and relation(of, later, bpf[bpf.first]) ~= 'different' then
@@ -85,6 +88,7 @@ return {
             end
           end
           of[result] = of[result] + 1
+          if first and result == 'flags' then of[first] = of[first] + 1 end
           perf.has_begun = true
           drop(perf, 1)
           drop(bpf, 1)
@@ -99,7 +103,7 @@ return {
         local of = lists[event.name]
         if not of then
           of = { name = event.name, perf = {}, bpf = {}, names = {}, equal = 0, flags = 0, different = 0, missing = 0,
-            more = 0, around = 0, shown = 0 }
+            more = 0, around = 0, shown = 0, perf_first = 0, captured_first = 0 }
           for name in pairs(event.fields) do of.names[#of.names + 1] = name end
           table.sort(of.names)
           for _, name in ipairs(SAMPLE) do of.names[#of.names + 1] = name end
@@ -121,6 +125,8 @@ return {
     handlers.stop = function()
       for _, of in ipairs(order) do
         for cpu in pairs(of.perf) do compare(of, cpu, true) end
+        local reversed = math.min(of.perf_first, of.captured_first)
+        of.flags, of.different = of.flags - reversed, of.different + reversed
         out:print(('%s: %d equal, %d differ in flags, %d differ, %d missing, %d more, %d around'):format(of.name,
           of.equal, of.flags, of.different, of.missing, of.more, of.around))
       end

@@ -7,7 +7,7 @@
 ---   program:print(out)
 local addresses = require 'bindings.print.addresses'
 local aggregate = require 'lib.aggregate'
-local bpftrace_words = require 'bindings.options.bpftrace_words'
+local bpftrace_words = require 'lib.bpftrace_words'
 local failure = require 'bindings.base.failure'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'

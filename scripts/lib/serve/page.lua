@@ -16,6 +16,7 @@ local log2 = ffi.new('uint64_t[?]', C.HIST_LOG2_ROWS)
 ---@class Page
 ---@field tables string[] JSON of the tables of the current report
 ---@field to? number ns: the end of the report before
+---@field clock? integer64 ns: the same on the clock of the recording
 local Page = {}
 Page.__index = Page
 
@@ -66,19 +67,27 @@ function Page:table(spec, rows, kinds)
     table.concat(list, ','), table.concat(shown, ','), #rows - #shown)
 end
 
+--- Returns a time of --time; empty: without a limit.
+local function seconds(ns)
+  return ns and ('%d.%09d'):format(tonumber(ns / 1000000000ULL), tonumber(ns % 1000000000ULL)) or ''
+end
+
 --- Returns the current report, and begins the next one.
 ---@param time number seconds since the epoch, or of the events' own clock
 ---@param is_wall boolean since the epoch
 ---@param to number ns since the session's base: the same time
 ---@param events number until now
 ---@param lost number
+---@param clock? integer64 ns: the end of the report on the clock of the recording, if it is not the last one; nil
+--- without a recording
 ---@return string
-function Page:take(time, is_wall, to, events, lost)
+function Page:take(time, is_wall, to, events, lost, clock)
   local tables = table.concat(self.tables, ',')
-  local from = self.to
-  self.tables, self.to = {}, to
-  return ('{"time":%.6f,"is_wall":%s,"from":%s,"to":%.0f,"events":%.0f,"lost":%.0f,"tables":[%s]}'):format(time,
-    is_wall, from and ('%.0f'):format(from) or 'null', to, events, lost, tables)
+  local from, begin = self.to, self.clock
+  self.tables, self.to, self.clock = {}, to, clock
+  return ('{"time":%.6f,"is_wall":%s,"from":%s,"to":%.0f,"part":["%s","%s"],"events":%.0f,"lost":%.0f,"tables":[%s]}')
+    :format(time, is_wall, from and ('%.0f'):format(from) or 'null', to, seconds(begin),
+      seconds(clock and clock - 1), events, lost, tables)
 end
 
 return page

@@ -6,6 +6,7 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local output = require 'bindings.print.output'
 local printer = require 'bindings.print.printer'
+local run_queues = require 'lib.serve.run_queues'
 local text = require 'bindings.base.text'
 
 local C = ffi.C
@@ -15,6 +16,7 @@ local KEPT_BYTES = 64 * 2 ^ 20
 local KEPT_PAIRS = 2 ^ 18
 local MAX_ITEMS = 200 -- of an answer
 local MAX_READ = 10000 -- events that are searched for words
+local MAX_QUEUED = 50000 -- events that a live run reads for the queues of a time: more of them would cost it events
 local MAX_TEXT = 2 ^ 18 -- bytes of an answer, which stacks can make long
 
 local SLOWEST = 8 -- pairs of a report whose events are kept as text
@@ -44,6 +46,7 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@class PageEvents
 ---@field run Run
 ---@field pairs KeptPairs[]
+---@field has_queues? boolean the kept events say how many tasks wait for a CPU
 ---@field seen_of? ffi.cdata* double[] by class
 local PageEvents = {}
 PageEvents.__index = PageEvents
@@ -74,7 +77,7 @@ function PageEvents:pass()
       n = n + 1
     end
   end
-  self.missing, self.has_rows = {}, n > 0
+  self.missing, self.has_rows, self.has_queues = {}, n > 0, run_queues.has(self.run.events.list)
   for i, why in ipairs(missing) do self.missing[i] = why:format(table.concat(missing[why], ', ')) end
   if n == 0 then return end
   local size = 0
@@ -310,27 +313,47 @@ local function parse(question)
     if name == 'has' then has[#has + 1] = values[name] end
   end
   local bucket = tonumber(values.bucket) or values.bucket
-  return { from = tonumber(values.from) or -math.huge, to = tonumber(values.to) or math.huge, start = values.start,
-    stop = values.stop, bucket = bucket, has = has, last = values.last }
+  return { queues = tonumber(values.queues), from = tonumber(values.from) or -math.huge,
+    to = tonumber(values.to) or math.huge, start = values.start, stop = values.stop, bucket = bucket,
+    has = has, last = values.last }
+end
+
+local function list_json(list)
+  local texts = {}
+  for i, one in ipairs(list) do texts[i] = text.json(one) end
+  return '[' .. table.concat(texts, ',') .. ']'
 end
 
 local function json_of(self, answer)
-  local items, notes = {}, {}
+  local items = {}
   for i, item in ipairs(answer.items) do
     items[i] = ('{"title":%s,"text":%s}'):format(item.title and text.json(item.title) or 'null', text.json(item.text))
   end
-  for i, note in ipairs(answer.notes) do notes[i] = text.json(note) end
-  return ('{"items":[%s],"more":%d,"notes":[%s],"gone":%s}'):format(table.concat(items, ','), answer.more,
-    table.concat(notes, ','), output.json(answer.gone_ns > -math.huge and wall(self, answer.gone_ns) or nil))
+  return ('{"items":[%s],"more":%d,"notes":%s,"gone":%s}'):format(table.concat(items, ','), answer.more,
+    list_json(answer.notes), output.json(answer.gone_ns > -math.huge and wall(self, answer.gone_ns) or nil))
+end
+
+--- Returns how many tasks waited for each CPU in the time of a question, by parts.
+---@param asked table
+---@return string json
+function PageEvents:queues(asked)
+  local notes, limit = {}, self.run.is_recorded and math.huge or MAX_QUEUED
+  local found = run_queues.read(self.run.events.list, self.rows, asked, limit)
+  if found.is_partial then notes[1] = 'only the switches of some tasks are seen, which do not say who waits' end
+  if found.is_cut then notes[#notes + 1] = 'the events before are not read, or not kept any more' end
+  return ('{"queues":{"from":%.6f,"to":%.6f,"cpus":%s},"notes":%s}'):format(wall(self, found.from),
+    wall(self, found.to), found.json, list_json(notes))
 end
 
 --- Answers a question: from=NS&to=NS for the events after a time and until another one; also bucket=N for the pairs
 --- that took 2^N ns to 2^(N + 1), whose events have the aliases start= and stop=; another bucket is not one of pairs.
 --- has=WORD, which may occur several times: only events whose lines have it. last=1: the last ones, not the first.
+--- queues=N: how many tasks waited for each CPU, in N parts of the time.
 ---@param question string
 ---@return string json
 function PageEvents:answer(question)
   local asked, stats = parse(question), ffi.new 'struct rows_stats'
+  if asked.queues and self.has_queues then return self:queues(asked) end
   local answer = { items = {}, size = 0, more = 0, notes = {}, gone_ns = -math.huge }
   self.line = self.line or line_printer(self)
   for _, note in ipairs(self.missing) do table.insert(answer.notes, note) end

@@ -11,6 +11,7 @@ local page = require 'lib.serve.page'
 local page_events = require 'lib.serve.page_events'
 local prometheus = require 'lib.serve.prometheus'
 local registry = require 'lib.serve.registry'
+local run_queues = require 'lib.serve.run_queues'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 local version = require 'bindings.base.version'
@@ -27,6 +28,7 @@ local LOG_SIZE = 64 * 2 ^ 20 -- bytes of reports for pages that are opened later
 ---@class Serving: RowObserver, Follower
 ---@field run Run
 ---@field metrics Registry
+---@field is_last? boolean the report is the last one
 local Serving = {}
 Serving.__index = Serving
 
@@ -149,8 +151,9 @@ function Serving:open_page()
   self.pages = open_server(run, 'serve', token)
   C.session_wake_on(run.session, C.http_server_question_fd(self.pages))
   set(self.pages, '/', 'text/html; charset=utf-8', require('lib.web.files')['page.html'])
-  set(self.pages, '/about', 'application/json', ('{"profiler":%s,"host":%s,"version":%s,"command":%s}'):format(
-    text.json(run.name), text.json(host_name()), text.json(version), command_json()))
+  set(self.pages, '/about', 'application/json', ('{"profiler":%s,"host":%s,"version":%s,"command":%s,"queues":%s}')
+    :format(text.json(run.name), text.json(host_name()), text.json(version), command_json(),
+      tostring(run_queues.has(run.events.list))))
   tell(run, 'the page is at http://%s/?token=%s', ffi.string(C.http_server_address(self.pages)), ffi.string(token))
 end
 
@@ -289,7 +292,8 @@ function Serving:log()
   C.session_read_stats(run.session, stats)
   local sec, ns, is_wall = run.out.clock(run.report_time)
   local item = self.page:take(sec + ns / 1e9, is_wall ~= false, run.report_time,
-    tonumber(stats.events) + run.in_kernel:count(), tonumber(stats.lost))
+    tonumber(stats.events) + run.in_kernel:count(), tonumber(stats.lost),
+    not self.is_last and run.is_recorded and C.session_exact_time(run.session, run.report_time) or nil)
   if C.http_server_log(self.pages, item, #item, LOG_SIZE) ~= 0 then failure.raise '--serve: out of memory' end
 end
 
@@ -315,6 +319,7 @@ end
 
 --- Publishes the last report, and ends all servers.
 function Serving:stop()
+  self.is_last = true
   self:interval()
   if self.sender then
     C.http_sender_flush(self.sender, FLUSH_MS)

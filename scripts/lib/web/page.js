@@ -1,5 +1,5 @@
 'use strict';
-/* global units, model, charts, flame, tables */
+/* global units, model, charts, flame, tables, runQueues */
 const page = (function () {
   const token = new URLSearchParams(location.search).get('token') || '';
   const views = new Map();        // of tables by name: elements, sorting, the row whose chart is shown
@@ -145,6 +145,19 @@ const page = (function () {
     if (follows) question.set('last', 1);
     return { question, title };
   }
+  // Asks the run until it answers, or until the answer is not wanted any more: then there is none.
+  function ask(question, isWanted) {
+    let interval = 100;           // ms
+    const request = () => get('ask?q=' + encodeURIComponent(question)).then(answer => {
+      if (!isWanted()) return null;
+      if (answer) return answer;
+      // Many pages that ask at once must not do so in step, nor all the time.
+      const wait = interval * (0.5 + Math.random());
+      interval = Math.min(interval * 1.5, 2000);
+      return new Promise(done => window.setTimeout(done, wait)).then(request);
+    });
+    return request();
+  }
   function askEvents(bucket, view) {
     const range = selected(), list = range === undefined ? [] : model.within(range);
     if (!list.length) return;
@@ -159,16 +172,9 @@ const page = (function () {
     byId('events').hidden = false;
     byId('asked').textContent = title;
     const asked = nrAsked;
-    let interval = 100;           // ms
-    const request = () => get('ask?q=' + encodeURIComponent(question)).then(answer => {
-      if (asked !== nrAsked) return undefined;
-      if (answer) return showEvents(answer, bucket);
-      // Many pages that ask at once must not do so in step, nor all the time.
-      const wait = interval * (0.5 + Math.random());
-      interval = Math.min(interval * 1.5, 2000);
-      return new Promise(done => window.setTimeout(done, wait)).then(request);
-    });
-    request().catch(error => {
+    ask(question, () => asked === nrAsked).then(answer => {
+      if (answer) showEvents(answer, bucket);
+    }).catch(error => {
       if (asked !== nrAsked) return;
       byId('notes').textContent = error instanceof TypeError ? 'the run has ended: nobody can be asked' : error.message;
     });
@@ -223,7 +229,8 @@ const page = (function () {
       const point = view.series.points[at.nr], report = model.reports[at.nr];
       if (!point) return;
       let text = clock(report.time);
-      if (view.overview) text += ', ' + report.count + ' events';
+      if (view === runQueues.view) text = clock(at.time) + runQueues.textAt(at.time, at.y);
+      else if (view.overview) text += ', ' + report.count + ' events';
       else if (view.exponent) {
         const hist = view.columns[model.histOf(view.columns)], e = view.exponent(at.y);
         text += ', ' + units.bound(hist, e) + ' to ' + units.bound(hist, e + 1) + ': ' + (point.counts.get(e) || 0);
@@ -367,7 +374,9 @@ const page = (function () {
     const seconds = range === undefined ? {} :
       { now: model.secondsOf(range) || 1, before: state.before ? model.secondsOf(state.before) || 1 : 1 };
     charts.draw(overview, state, { now: null });
+    runQueues.draw(state);
     views.forEach(view => drawView(view, range === undefined ? null : range, seconds));
+    runQueues.update(question => ask(question, () => true), draw);
     const newest = model.reports[model.reports.length - 1];
     if (newest) {
       byId('totals').textContent = newest.events + ' events' + (newest.lost ? ', ' + newest.lost + ' lost' : '');
@@ -383,13 +392,31 @@ const page = (function () {
 
   const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'";
   const sqlName = name => name.replace(/\W+/g, '_').replace(/^_+|_+$/g, '');
+  // Puts words at the end of the options, before a workload.
+  function addWords(words, ...more) {
+    const at = words.indexOf('--');
+    words.splice(at < 0 ? words.length : at, 0, ...more);
+  }
+  // Limits the command to the part of the recording that the selected reports are about.
+  function addPart(words) {
+    const range = selected(), list = range ? model.within(range) : [];
+    if (!list.length || !list[0].part) return;
+    let [start, stop] = [list[0].part[0], list[list.length - 1].part[1]];
+    const at = words.findIndex(word => /^--time(=|$)/.test(word));
+    if (at >= 0) {
+      const given = words[at] === '--time' ? words.splice(at, 2)[1] : words.splice(at, 1)[0].slice(7);
+      start = start || given.split(',')[0];
+      stop = stop || given.split(',')[1];
+    }
+    if (start || stop) addWords(words, '--time', start + ',' + stop);
+  }
   function command() {
     const words = about.command.map(quote), view = focus || views.values().next().value;
+    addPart(words);
     if (view && (view.focus || view.sort) && !about.command.some(word => /^--query/.test(word))) {
       const where = labelsOf(view).map(one => sqlName(one[0]) + (one[1] === null ? ' IS NULL' :
         ' = ' + (typeof one[1] === 'number' ? one[1] : "'" + String(one[1]).replace(/'/g, "''") + "'"))).join(' AND ');
-      const at = words.indexOf('--');
-      words.splice(at < 0 ? words.length : at, 0, '--query', quote('SELECT * FROM ' + sqlName(view.name) +
+      addWords(words, '--query', quote('SELECT * FROM ' + sqlName(view.name) +
         (view.focus && where ? ' WHERE ' + where : '') +
         (view.sort ? ' ORDER BY ' + sqlName(view.sort) + (view.down ? ' DESC' : '') : '')));
     }
@@ -503,6 +530,7 @@ const page = (function () {
     byId('profiler').textContent = about.profiler;
     byId('host').textContent = about.host;
     document.title = about.profiler + ' - profscript';
+    if (about.queues) runQueues.begin(onChart);
     poll();
   }, failed);
   return { state, views, add, draw, command, showEvents, overview };

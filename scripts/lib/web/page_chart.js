@@ -177,6 +177,32 @@ const charts = (function () {
     }
   }
 
+  // How many tasks wait for each CPU, a strip for each.
+  function drawStrips(view, paint, height) {
+    const { from, to, cpus } = view.strips, colors = d3.interpolateRgbBasis(RAMPS[style()]);
+    const tall = (height - AXIS - TOP) / Math.max(cpus.length, 1), every = Math.ceil(13 / tall);
+    const top = i => TOP + i * tall, x = part => xOf(from + (to - from) * part);
+    const max = cpus.reduce((most, [, means]) => Math.max(most, ...means), 0) || 1;
+    cpus.forEach(([, means], i) => means.forEach((mean, at) => {
+      if (!mean) return;
+      const a = x(at / means.length), b = x((at + 1) / means.length);
+      paint.fillStyle = colors(mean / max);
+      paint.fillRect(a, top(i), Math.max(b - a, 1), Math.max(tall - (tall > 6 ? 1 : 0), 1));
+    }));
+    view.max = max;
+    view.exponent = null;
+    view.cell = (time, y) => {
+      const one = cpus[Math.floor((y - TOP) / tall)];
+      const at = one ? Math.floor((time - from) / (to - from || 1) * one[1].length) : -1;
+      return at >= 0 && at < one[1].length ? { cpu: one[0], mean: one[1][at], most: one[2][at] } : null;
+    };
+    const shown = cpus.filter((_, i) => i % every === 0);
+    const y = d3.scalePoint().domain(cpus.map(one => one[0])).range([top(0.5), top(Math.max(cpus.length, 1) - 0.5)]);
+    view.svg.select('.y').attr('transform', 'translate(' + left() + ',0)')
+      .call(d3.axisLeft(y).tickValues(shown.map(one => one[0])).tickFormat(cpu => 'CPU ' + cpu).tickSizeOuter(0)
+        .tickSizeInner(4));
+  }
+
   // --- beside the chart
 
   function drawDistribution(view, now, before) {
@@ -264,11 +290,13 @@ const charts = (function () {
       isMoved = false;
     }
   }
+  const stripsHeight = ({ cpus }) =>
+    TOP + AXIS + cpus.length * Math.min(Math.max(Math.floor(260 / cpus.length), 4), 22);
   // Draws the chart of a view: { columns, charted, focus, plain }; sums: { now, before }.
   function draw(view, state, sums) {
     const width = view.box.clientWidth || 900, column = columnOf(view);
     view.width = width;
-    view.height = view.overview ? 100 : isHeat(view) ? 210 : 150;
+    view.height = view.strips ? stripsHeight(view.strips) : view.overview ? 100 : isHeat(view) ? 210 : 150;
     view.adds = view.overview || Boolean(column) && column.kind === 'counter';
     view.box.style.height = view.height + 'px';
     setScale(width);
@@ -278,7 +306,8 @@ const charts = (function () {
     paint.rect(left(), 0, width - left() - RIGHT, view.height);
     paint.clip();
     model.series(view);
-    if (isHeat(view)) drawHeat(view, paint, view.height);
+    if (view.strips) drawStrips(view, paint, view.height);
+    else if (isHeat(view)) drawHeat(view, paint, view.height);
     else drawValues(view, paint, view.height);
     view.svg.select('.x').attr('transform', 'translate(0,' + (view.height - AXIS) + ')').call(timeAxis(width));
     const size = width + 'x' + view.height;
@@ -362,5 +391,5 @@ const charts = (function () {
     }, { passive: false });
     list.push(view);
   }
-  return { create, draw, drawMarks, ramp, isHeat, columnOf, zoom, zoomBy, xOf, zoomed: () => zoomed, list };
+  return { create, draw, drawMarks, ramp, isHeat, columnOf, zoom, zoomBy, xOf, domain, zoomed: () => zoomed, list };
 }());

@@ -1,7 +1,8 @@
 'use strict';
 /* exported model */
 // The reports of a run, and what they add up to. A report is
-// { time, is_wall, from, to, events, lost, tables: [{ name, columns, rows, more }] }; from, to: time in ns of the run.
+// { time, is_wall, from, to, part, events, lost, tables: [{ name, columns, rows, more }] }; from, to: time in ns of the
+// run; part: the same on the clock of a recording, as words of --time.
 const model = (function () {
   const KEEP = 20000;             // reports
   const TOPS = 6;                 // rows with a color of their own

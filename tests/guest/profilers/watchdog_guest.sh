@@ -25,7 +25,7 @@ hard_lockup() {
 	wait_ready $tracer
 	sleep 1
 	check 'no lockup is reported without one' test ! -s "$TMP/out"
-	taskset 1 ./profscript tests/scripts/bpf/hang.lua --cpu 2 --time 4s --duration 6 >"$TMP/hang" 2>&1 &
+	taskset 1 ./profscript tests/scripts/bpf/hang.lua --cpu 2 --ns 4s --duration 6 >"$TMP/hang" 2>&1 &
 	hanger=$!
 	# Reported while it lasts: the hanging CPU does not answer yet.
 	check 'a hard lockup is reported' wait_for 30 grep -q '^WILL: hard lockup - CPU#2 .*, seen by CPU#[13]$' "$TMP/out"

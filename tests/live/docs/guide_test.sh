@@ -1,39 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The commands in docs/guide succeed on the service of their page, and print the headings and events that the page shows.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../lib.sh"
 export XDG_CACHE_HOME=$TOP/build/cache # of compiled BPF programs
 needs_tracepoint sched:sched_switch raw_syscalls:sys_exit
 [ "$(uname -m)" = x86_64 ] || skip_all 'the pages have system call numbers and registers of x86-64'
 cd "$TOP" || exit 1
-
-# shown COMMAND: prints the headings, the events and the labels of the output that $page shows for this command
-shown() {
-	awk -v command="    $1" '
-		$0 == command { found = 1; next }
-		found && /^    |^#/ { exit }
-		found && /^```/ { if (inside++) exit; next }
-		!inside { next }
-		/^-[- .]*-$/ {
-			for (i = 1; i <= fields; i++) if (heading[i] != "...") print heading[i]
-		}
-		match($0, /[a-z_]+:[a-z_]+: /) { print substr($0, RSTART, RLENGTH) }
-		/^[ A-Za-z-]+:/ { print substr($0, 1, index($0, ":")) }
-		{ fields = split($0, heading) }' "$page" | sort -u
-}
-
-# as_shown COMMAND: $TMP/out and $TMP/err have all of them
-# shellcheck disable=SC2317 # page_commands calls it
-as_shown() {
-	local text missing=0
-	while read -r text; do
-		grep -qF -- "$text" "$TMP/out" "$TMP/err" && continue
-		echo "the page shows '$text', the output does not have it" >&2
-		missing=1
-	done < <(shown "$1")
-	return $missing
-}
 
 # The kernel allocates memory that it does not free for a while.
 python3 -c 'import os, time

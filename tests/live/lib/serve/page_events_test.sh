@@ -114,6 +114,23 @@ async function user() {
   page.showEvents({ items: [{ title: '<b>x</b>', text: '<img src=x onerror=alert(1)>\n' }], more: 0, notes: ['<i>'], gone: 5 }, null);
   check('events are text', text('lines') === '<b>x</b><img src=x onerror=alert(1)>\n' && !document.querySelector('#events img'),
     text('lines'));
+  // The command of a part of the recording, which is run below.
+  for (const from of [0, a]) {
+    drag(view, from, b, 20);
+    await new Promise(function (done) { window.setTimeout(done, 0); });
+    var calls = reports.slice(from, b + 1).reduce(function (sum, report) {
+      return sum + report.tables.reduce(function (all, table) {
+        var at = table.columns.findIndex(function (column) { return column.name === 'calls'; });
+        return all + table.rows.reduce(function (n, row) { return n + row[at]; }, 0);
+      }, 0);
+    }, 0);
+    check('part: ' + calls + ' calls of ' + page.command(), true);
+  }
+  await until(function () { return runQueues.view.strips; });
+  check('the run queues', !document.getElementById('queues').hidden && runQueues.view.strips.cpus.length > 0, '');
+  var area = runQueues.view.box.getBoundingClientRect(), middle = (runQueues.view.strips.from + runQueues.view.strips.to) / 2;
+  fire('mousemove', runQueues.view.box, { clientX: area.left + charts.xOf(middle), clientY: area.top + 10 });
+  check('say who waits for a CPU', / s, CPU \d+: [0-9.]+ tasks on average, at most \d+$/.test(text('queued')), text('queued'));
   check('what is not kept is said', /^events until 5\.000000 s are not kept any more; <i>$/.test(text('notes')), text('notes'));
 }
 user().catch(function (error) { check('no exception', false, error.stack); }).then(print_results);
@@ -124,6 +141,35 @@ result $? 'to its end' "$TMP/lines"
 kill -INT $tracer
 wait $tracer
 result $? 'it ends with Ctrl-C' "$TMP/err"
+# Without the beginning of the recording, pairs that begin in it are missing.
+parts=0
+while read -r _ _ calls _ _ command; do
+	parts=$((parts + 1))
+	bash -c "$(sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' <<<"$command")" >"$TMP/out" 2>"$TMP/err"
+	sum_of calls
+	got=$(<"$TMP/sum")
+	echo "$command: $got" >>"$TMP/err"
+	[ "$got" -gt 0 ] && [ "$got" -le "$calls" ] && { [ $parts -gt 1 ] || [ "$got" = "$calls" ]; }
+	result $? 'the command gives what is seen' "$TMP/err"
+done < <(grep '^PASS part: ' "$TMP/lines")
+check 'two commands' test $parts = 2
+
+# The integral of the queues is the time that tasks wait.
+csv rundelay -q --input "$DATA/hogs.data"
+want=$(total total_ns)
+serve rundelay -q -i 10 --input "$DATA/hogs.data"
+wait_for 60 grep -q 'stays until Ctrl-C' "$TMP/err"
+token=${url##*=}
+wait_for 60 is_answered queues%3D1
+echo "$want ns" >"$TMP/sum"
+cat "$TMP/body" >>"$TMP/sum"
+awk -v want="$want" 'match($0, /"from":[0-9.]+/) { from = substr($0, RSTART + 7, RLENGTH - 7) }
+	match($0, /"to":[0-9.]+/) { to = substr($0, RSTART + 5, RLENGTH - 5) }
+	{ while (match($0, /\[[0-9]+,\[[0-9.e+]+\]/)) { cpu = substr($0, RSTART, RLENGTH); sub(/.*\[/, "", cpu); mean += cpu; $0 = substr($0, RSTART + RLENGTH) } }
+	END { ns = mean * (to - from) * 1e9; print ns; exit !(ns > 0.97 * want && ns < 1.15 * want) }' "$TMP/body" >>"$TMP/sum"
+result $? 'tasks that wait: as long as in the table of rundelay' "$TMP/sum"
+kill -INT $tracer
+wait $tracer
 
 # A profiler without tables: its rate, and its newest events without a question.
 serve trace -q -i 1 -o /dev/null --input "$DATA/sched.data" -e sched:sched_switch

@@ -153,6 +153,8 @@ run and output options:
                             the JSON Schema of the lines that --json prints
       --input FILE          read a recording (- is stdin), or what PORT,
                             HOST:PORT, unix:PATH or vsock:CID:PORT sends
+      --time START,STOP     read only this part of a recording: seconds as
+                            printed with events; either may be missing
       --remote-slack MS     with pull=, wait at most this long for a silent
                             sender before other events go on (ms)
       --push ADDR           send all events to PORT, HOST:PORT, unix:PATH,

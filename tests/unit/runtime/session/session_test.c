@@ -235,6 +235,42 @@ static void test_recorded(void **state)
 	session_free(s);
 }
 
+/* A part of a recording, with both ends. A loss that reaches into it is one of the part. */
+static void test_window(void **state)
+{
+	bool freed;
+	struct memory *m = memory_new(&freed);
+	struct session_target target = {0};
+	struct event_request req = {.name = "value", .class = CLASS, .payload = 4};
+	struct session_stats stats;
+	struct session *s;
+	struct error err;
+
+	(void)state;
+	req.attr.type = PERF_TYPE_SOFTWARE;
+	m->source.info = (struct source_info){.is_recorded = true, .wall_sec = NAN};
+	m->clock = UINT64_MAX;
+	add_sample(m, START + 1 * MS, 0, 1);
+	add_loss(m, START + 1 * MS, START + 2 * MS, 1, 9);
+	add_loss(m, START + 2 * MS, START + 4 * MS, 1, 5);
+	add_sample(m, START + 3 * MS - 1, 0, 2);
+	add_sample(m, START + 3 * MS, 0, 3);
+	add_sample(m, START + 13 * MS, 0, 13);
+	add_sample(m, START + 17 * MS, 0, 17);
+	add_sample(m, START + 17 * MS + 1, 0, 18);
+	m->ended = true;
+	s = session_new(&m->source);
+	assert_int_equal(session_add_event(s, &req, &err), 0);
+	session_set_interval(s, 10 * MS);
+	session_set_window(s, START + 3 * MS, START + 17 * MS);
+	assert_int_equal(session_start(s, &target, &err), 0);
+	assert_string_equal(drain(s), "@-1..1 L5/1 @0 3/0 T10 @10 13/0 @14 17/0 E");
+	session_read_stats(s, &stats);
+	assert_int_equal(stats.events, 3);
+	assert_int_equal(stats.lost, 5);
+	session_free(s);
+}
+
 static void test_counts_cpus_notices(void **state)
 {
 	bool freed;
@@ -380,7 +416,8 @@ int main(void)
 		cmocka_unit_test(test_thread_rings),	cmocka_unit_test(test_intervals),
 		cmocka_unit_test(test_recorded),	cmocka_unit_test(test_counts_cpus_notices),
 		cmocka_unit_test(test_wake_after),	cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_machine_refused), cmocka_unit_test(test_leaves_rest),
+		cmocka_unit_test(test_machine_refused), cmocka_unit_test(test_window),
+		cmocka_unit_test(test_leaves_rest),
 	};
 
 	return cmocka_run_group_tests_name("session", tests, NULL, NULL);
