@@ -41,7 +41,7 @@ annotations.GROUPS = {
     'glob', 'sorted', 'nearest', 'names', 'frame', 'registers', 'datasrc', 'kvm' },
 }
 --- Modules that are written for one profiler, command or module. The page names them, and adds those of lib.engines.
-annotations.INTERNAL = { 'aggregate_text', 'task_state_waits', 'task_states' }
+annotations.INTERNAL = { 'aggregate_text', 'bpftrace_words', 'task_state_waits', 'task_states' }
 for path in io.popen('cd scripts/lib/engines && find * -name "*.lua" | sort'):lines() do
   table.insert(annotations.INTERNAL, 'engines.' .. path:match('^(.*)%.lua$'):gsub('/', '.'))
 end

@@ -7,8 +7,8 @@
 # does not list is a failure. At the end come the slowest programs, with their time and their CPUs' time, the total time,
 # and the sum. The exit status is 1 if anything failed.
 # Guests run in parallel, and so do live tests, except those with the line "# Runs alone.". Unit and golden tests take
-# what the other live tests leave of the processors, and run in parallel after them. The order of the output is always
-# the same.
+# what these leave of the processors, except beside those with the line "# Runs on an idle machine.", and run in parallel
+# after them. The order of the output is always the same.
 # TEST_TIMEOUT: seconds per program (240; a guest 460).
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -43,6 +43,7 @@ END { print ok + 0, bad + 0, skip + 0, planned + 0 }'
 labels=() commands=() limits=()
 next=0 # the first test that is not reported yet
 started=0 # the first one that run_until has not started
+fillers=() # the processes that `fill`
 
 # add LIMIT LABEL COMMAND...
 add() {
@@ -112,11 +113,10 @@ report_ended() {
 	done
 }
 
-# run_until END PARALLEL: runs the tests up to number END that have not been started, and waits for them. PARALLEL
-# includes `fill`, if it runs.
+# run_until END PARALLEL: runs the tests up to number END that have not been started, and waits for them
 run_until() {
 	for ((; started < $1; started++)); do
-		while [ "$(jobs -rp | wc -l)" -ge "$2" ]; do wait -n; done
+		while [ "$(jobs -rp | wc -l)" -ge $(($2 + ${#fillers[@]})) ]; do wait -n; done
 		report_ended
 		run "$started" &
 	done
@@ -125,9 +125,6 @@ run_until() {
 		report_ended
 	done
 }
-
-# run_all PARALLEL: runs all tests that were added
-run_all() { run_until ${#labels[@]} "$1"; }
 
 # fill FIRST: runs tests one after the other from number FIRST on, only while a processor has nothing else to do. It lasts
 # until $log/full exists. Tests that trace this kernel are not among them.
@@ -173,25 +170,23 @@ add_live() {
 # What these compile is kept for guests, which have no compiler.
 compiling=(tests/live/bindings/bpf/program_test.sh tests/live/profilers/bpf-kvm_exit_test.sh)
 add_live 240 "${compiling[@]}"
-run_all "$(nproc)"
-
-export LAB_SHARED=$log/guests
-mkdir "$LAB_SHARED"
+last_compiling=${#labels[@]}
 # An emulated processor that waits for a real one makes events of two programs differ by more than these tests allow.
 alone=(bpf/gen/targets bpf/ways/capture bpf/ways/pair)
 for name in $(tests/guest/guest.sh | grep -vFxf <(printf '%s\n' "${alone[@]}")); do
 	add 460 "guest/$name" tests/guest/guest.sh "$name"
 done
-run_all $(($(nproc) + 1)) # guests sleep now and then
+last_guest_beside=${#labels[@]}
 for name in "${alone[@]}"; do add 460 "guest/$name" tests/guest/guest.sh "$name"; done
-run_all 1
-unset LAB_SHARED
-
+last_guest=${#labels[@]}
 mapfile -t live < <(find tests/live -name '*_test.sh' | LC_ALL=C sort | grep -vFxf <(printf '%s\n' "${compiling[@]}"))
-mapfile -t files < <(grep -L '^# Runs alone[.]$' "${live[@]}")
+mapfile -t files < <(grep -LE '^# Runs (alone|on an idle machine)[.]$' "${live[@]}")
 add_live 240 "${files[@]}"
-beside=${#labels[@]}
+last_live_beside=${#labels[@]}
 mapfile -t files < <(grep -l '^# Runs alone[.]$' "${live[@]}")
+add_live 240 "${files[@]}"
+last_live_alone=${#labels[@]}
+mapfile -t files < <(grep -l '^# Runs on an idle machine[.]$' "${live[@]}")
 add_live 240 "${files[@]}"
 last_live=${#labels[@]}
 mapfile -t specs < <(find tests/unit -name '*_spec.lua' | LC_ALL=C sort)
@@ -199,13 +194,24 @@ mapfile -t specs < <(find tests/unit -name '*_spec.lua' | LC_ALL=C sort)
 mapfile -t ffi_specs < <(grep -l "require 'ffi'" "${specs[@]}")
 add_suite build/asan build/asan/profscript ' (asan)' "${ffi_specs[@]}"
 add_suite build profscript '' "${specs[@]}"
-fill "$last_live" &
-filler=$!
-run_until "$beside" $(($(nproc) + 1))
+
+run_until "$last_compiling" "$(nproc)"
+export LAB_SHARED=$log/guests
+mkdir "$LAB_SHARED"
+run_until "$last_guest_beside" $(($(nproc) + 1)) # guests sleep now and then
+for _ in 1 2; do # some of these sleep, too
+	fill "$last_live" &
+	fillers+=($!)
+done
+run_until "$last_guest" 1
+unset LAB_SHARED
+run_until "$last_live_beside" "$(nproc)"
+run_until "$last_live_alone" 1
 : >"$log/full"
-wait $filler
+wait "${fillers[@]}"
+fillers=()
 run_until "$last_live" 1
-run_all $(($(nproc) + 1)) # these sleep now and then, too
+run_until ${#labels[@]} $(($(nproc) + 1)) # these sleep now and then, too
 
 LC_ALL=C sort -rn "$log/times" | head -n 10 |
 	awk '{ printf "  SLOW    %-50s %5.1f s, CPUs %5.1f s\n", $4 ($5 ? " " $5 : ""), $1, $2 + $3 }'

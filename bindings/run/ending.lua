@@ -3,7 +3,7 @@
 local axis = require 'bindings.print.axis'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local i386_calls = require 'bindings.report.i386_calls'
+local i386_calls = require 'bpf.run.i386_calls'
 local memory = require 'bindings.report.memory'
 local partial = require 'bindings.report.partial'
 local runs = require 'bindings.run.run'

@@ -5,7 +5,7 @@
 local bit = require 'bit'
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
-local glob = require 'bindings.expr.glob_automaton'
+local glob = require 'bpf.gen.glob_automaton'
 local memory = require 'bpf.gen.arrays'
 local program = require 'bpf.gen.program'
 local fnmatch_pattern = require('bindings.expr.memory').fnmatch_pattern

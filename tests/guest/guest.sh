@@ -9,7 +9,7 @@
 set -u
 cd "$(dirname "$0")" || exit 1
 OLD_KERNEL=bullseye/cloud-amd64 # 5.10, the oldest kernel that BPF programs support
-ON_OLD=' bindings/bpf/program bindings/bpf/sample_filter profilers/bpf-kvm_exit runtime/probes/probe '
+ON_OLD=' bindings/bpf/program bpf/run/sample_filter profilers/bpf-kvm_exit runtime/probes/probe '
 LONG=' bpf/gen/targets bpf/ways/capture runtime/pull/vm '
 CLOCKS=' runtime/pull/vm runtime/clocks/clock_axis runtime/clocks/kvm_ptp ' # nobody may set their clocks: they boot
 NESTED=' runtime/clocks/kvm_ptp ' # they boot a guest of their own

@@ -5,7 +5,7 @@ local ffi = require 'ffi'
 local catalog = require 'bindings.select.catalog'
 local libc = require 'bindings.base.libc'
 local perf_events = require 'bindings.view.perf_events'
-local sample_filter = require 'bindings.bpf.sample_filter'
+local sample_filter = require 'bpf.run.sample_filter'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
 

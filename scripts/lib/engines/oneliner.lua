@@ -7,7 +7,7 @@
 ---   program:print(out)
 local addresses = require 'bindings.print.addresses'
 local aggregate = require 'lib.aggregate'
-local bpftrace_words = require 'bindings.options.bpftrace_words'
+local bpftrace_words = require 'lib.bpftrace_words'
 local failure = require 'bindings.base.failure'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'
@@ -112,7 +112,9 @@ end
 
 --- Returns the unit of the values that a call aggregates; nil: it is unknown.
 local function unit_of(value, kind)
-  local field = kind ~= 'count' and value:match '^ev%.([%w_]+)$'
+  if kind == 'count' then return end
+  if value:find '^ev%._time%s*%-%s*[%w_.%[%]]+$' then return 'ns' end -- since a time that was kept
+  local field = value:match '^ev%.([%w_]+)$'
   return field and units.of_field(field)
 end
 

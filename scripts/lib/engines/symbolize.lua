@@ -2,7 +2,7 @@
 --- Symbolizes addresses from other tools and finds functions in a file. Implements --symbols, which speaks pprof's
 --- symbolizer protocol.
 local check = require 'bindings.base.check'
-local program_symbols = require 'bindings.select.program_symbols'
+local program_symbols = require 'lib.command.program_symbols'
 
 local symbolize = {}
 

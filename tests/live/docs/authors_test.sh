@@ -31,7 +31,7 @@ follow() {
 		# Something for each: reads, programs that start, calls of the C library, and a write to the disk.
 		run=
 		[[ $line != *' -e '* || $line == *' help' ]] || run="--duration 1 -- bash -c 'dd if=/dev/zero of=$TOP/build/written bs=4k count=1 oflag=sync;
-			for i in {1..20}; do ls /usr/lib >/dev/null; done; for i in {1..300000}; do :; done'"
+			for i in {1..20}; do ls /usr/lib >/dev/null; done; for i in {1..100000}; do :; done'"
 		bash -c "exec \"\$0\" $line $run" "$PROFSCRIPT" >"$TMP/out" 2>"$TMP/err" </dev/null
 		status=$?
 		[ $status -ne 0 ] || [ -s "$TMP/out" ] || { status=1; echo 'it printed nothing' >"$TMP/err"; }

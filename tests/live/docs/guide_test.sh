@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The commands in docs/guide succeed on the service of their page, and print the headings and events that the page shows.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../lib.sh"
 export XDG_CACHE_HOME=$TOP/build/cache # of compiled BPF programs
 needs_tracepoint sched:sched_switch raw_syscalls:sys_exit

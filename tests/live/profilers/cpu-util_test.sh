@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # cpu-util: the CPU time of a program, which the program measures itself, and perf stat too.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_stat_runtime
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # oncpu: programs that use a known time of a CPU, and CPUs that are never idle.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch
 states=$TOP/build/workloads/states

@@ -3,7 +3,7 @@
 # task-state: a program with known states, threads that already exist, and frozen ones. A state lasts at least as long
 # as the program asks for, minus the time from the call to the switch (1 ms here). How much longer depends on the
 # machine, so the events of the run itself show it.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 states=$TOP/build/workloads/states

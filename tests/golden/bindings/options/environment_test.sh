@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # No script breaks the host. What it must not do is an error of one line with its file and line, never a
 # crash. Changes of its globals stay private to it.
+# Only Lua runs here.
 . "$(dirname "$0")/../../../lib.sh"
 
 sched=$DATA/sched.data
@@ -36,19 +37,7 @@ in_handler() {
 	ends "$1" "$2" "return { ['sched:sched_switch'] = function(ev) $3 end }"
 }
 
-# Every function, with garbage.
-for data in sched hogs mixed; do
-	"$PROFSCRIPT" "$HERE/garbage.lua" --top "$TOP" --input "$DATA/$data.data" >/dev/null 2>err
-	result $? "garbage, $data.data" err
-	expect_line 'all functions were called' 'called enough|[0-9]{4} calls' err
-done
-"$PROFSCRIPT" "$HERE/garbage.lua" --top "$TOP" --input - -e raw_syscalls:sys_enter,raw_syscalls:sys_exit <"$DATA/pipe.data" >/dev/null 2>err
-result $? 'garbage, a pipe whose chunks are freed at the end' err
-
 # Memory of C.
-"$PROFSCRIPT" "$HERE/reach.lua" --input "$sched" >out 2>err
-check 'no pointer is in reach' test $? -eq 0 -a ! -s out
-expect_line 'of what was looked at' '^[1-9][0-9]{2,} tables$' err
 ends 'statistics of pairs too early' 'pairs:stats: the events have not started' \
 	'pairs_of.new({ stages = opt.event, cycle = true }):stats()'
 script 'return { { feed = function(_, list) return list[1e9].time end } }'

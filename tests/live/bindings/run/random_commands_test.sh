@@ -3,7 +3,7 @@
 # Random commands: events, filters, keys, sums, pairs, targets. Each runs through perf and through BPF programs while the
 # same program runs, and prints what plain Lua computes from perf's samples (tests/tools/random_commands.lua).
 # RANDOM_COMMANDS=N runs N times as many, RANDOM_COMMANDS_SEED=N other ones.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup_new \
 	sched:sched_process_fork exceptions:page_fault_user syscalls:sys_exit_clock_nanosleep

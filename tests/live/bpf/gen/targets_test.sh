@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # --capture with -p, -t, workloads and --cgroups: BPF programs see the events that perf reports of the targets, one by
 # one, and count and pair the same. EVENTS_ONLY: only the first.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch exceptions:page_fault_user
 workloads=$TOP/build/workloads

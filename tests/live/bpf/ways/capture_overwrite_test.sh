@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # --overwrite with events that BPF programs capture: the newest ones are whole and in order, as with perf, and what
 # happens while the rings are paused is counted as lost.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter irq:softirq_entry
 syscalls=$TOP/build/workloads/syscalls

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Details of outliers that BPF programs find: the kernel keeps the newest events, and those around an outlier are read
 # when it has come. They are those that perf would have reported.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch
 

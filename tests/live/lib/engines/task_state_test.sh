@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # task-state --than: BPF programs add up the states, and send those that took too long with the events around them, as
 # perf would have reported them.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 "$PROFSCRIPT" task-state --than 1s --dry-run >"$TMP/out" 2>"$TMP/err" || skip_all "$(<"$TMP/err")"

@@ -16,7 +16,7 @@ pushed() {
 	local before after
 	rm -f file.data
 	before=$(now)
-	"$PROFSCRIPT" trace -m 1024 -e "$CALLS/push=-/" "$@" -- "$TOP/build/workloads/syscalls" 20000 2000 >file.data 2>err
+	"$PROFSCRIPT" trace -m 1024 -e "$CALLS/push=-/" "$@" -- "$TOP/build/workloads/syscalls" 5000 2000 >file.data 2>err
 	after=$(now)
 	perf script --ns -i file.data 2>perf.err | grep -o '[0-9]*\.[0-9]*: raw' | tr -d .a-z: >times
 	python3 "$wire" clocks file.data >clocks
@@ -33,7 +33,7 @@ pushed --clock-offset $OFFSET
 check 'perf prints shifted times' awk -v offset=$OFFSET '
 	NR == FNR { from = ($1 - 1) * 1e9 + offset; to = ($2 + 1) * 1e9 + offset; next }
 	{ n++; if ($1 < from || $1 > to) exit bad = 1 }
-	END { exit bad || n < 20000 }' span times
+	END { exit bad || n < 5000 }' span times
 holds 'HELLO says that they are shifted' '$1 == "hello" { ok = int($2 / 8) % 2 == 1 && $3 == offset } END { exit !ok }'
 holds 'so are the pairs' '$1 == "pair" { n++; if ($3 - $4 != offset) bad = 1 } END { exit bad || !n }'
 holds 'and the groups contain their records' '

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Stacks of events: the frames of a program with known functions, in text and JSON, live and from a recording by perf.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../../lib.sh"
 [ -r /sys/bus/event_source/devices/uprobe/type ] || skip_all 'the kernel has no uprobe PMU'
 needs_tracepoint sched:sched_switch

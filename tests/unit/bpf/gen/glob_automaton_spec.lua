@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- The automata of globs match what fnmatch(3) matches.
 local bit = require 'bit'
-local glob = require 'bindings.expr.glob_automaton'
+local glob = require 'bpf.gen.glob_automaton'
 local libc = require 'bindings.base.libc'
 
 local function matches(automaton, text)

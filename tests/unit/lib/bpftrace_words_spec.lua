@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
-local words = require 'bindings.options.bpftrace_words'
+local words = require 'lib.bpftrace_words'
 
 local function translated(source, known)
   local list, message = words.translate({ source }, known)

@@ -12,18 +12,26 @@ spin() {
 	SPINNER=$!
 }
 
-# sampled FILE ARGS...: counts the samples of each pid
+# sampled FILE ARGS...: counts the samples of each pid, until the run ends itself, or for $during seconds. The spinners
+# have the CPU only when the run is ready: where one thread emulates all CPUs, they would slow down its start.
 sampled() {
-	local file=$1
+	local file=$1 spinning tracer
 	shift
-	"$PROFSCRIPT" exec -e cpu-clock/freq=1000/ 'count(ev._pid)' "$@" >"$file" 2>&1
+	mapfile -t spinning < <(jobs -p)
+	kill -STOP "${spinning[@]}"
+	"$PROFSCRIPT" exec -e cpu-clock/freq=1000/ 'count(ev._pid)' --duration 20 "$@" >"$file" 2>&1 &
+	tracer=$!
+	wait_ready $tracer
+	kill -CONT "${spinning[@]}"
+	[ -z "${during-}" ] || { sleep "$during" && kill -INT $tracer; }
+	wait $tracer
 }
 
 # only NAME PID ARGS...: of the spinners only this one is sampled; NONE: none of them
 only() {
-	local name=$1 pid=$2 until=(-N 20 --duration 20)
+	local name=$1 pid=$2 until=(-N 20) during=
 	shift 2
-	[ "$pid" != NONE ] || until=(--duration 0.2)
+	[ "$pid" != NONE ] || until=() during=0.2
 	sampled "$TMP/only" -p "$spinners" "${until[@]}" "$@" &&
 		awk -v pid="$pid" '/^ *[0-9]+ +[0-9]+$/ { n += $2; bad += $1 != pid }
 			END { exit bad || n != (pid == "NONE" ? 0 : 20) }' "$TMP/only"
@@ -48,7 +56,7 @@ spin chrt -b 0 nice -n 5
 batch=$SPINNER
 
 spinners=$plain,$nice
-sampled "$TMP/all" -p "$spinners" -N 500 --duration 20
+sampled "$TMP/all" -p "$spinners" -N 500
 check 'without a filter both are sampled' [ "$(grep -Ec "^ *($plain|$nice) +[0-9]+" "$TMP/all")" -eq 2 ]
 only '--exclude_pid' "$nice" --exclude_pid "$plain"
 only '--prio of nice 5' "$nice" --prio 125
@@ -76,11 +84,11 @@ check '--irqs_disabled in a switch' [ "$(switches 20 --irqs_disabled)" -eq 1 ]
 check '--irqs_disabled=0 in a switch' [ "$(switches 0.2 --irqs_disabled=0)" -eq 0 ]
 
 # The tick finds that another task should run, and the clock's sample follows in the same interrupt.
-sampled "$TMP/resched" -p "$plain" --tif_need_resched --duration 20 -N 3
+sampled "$TMP/resched" -p "$plain" --tif_need_resched -N 3
 expect_line '--tif_need_resched' "^ *$plain +3\$" "$TMP/resched"
 only '--tif_need_resched=0' "$plain" --tif_need_resched=0
 
-kill "$nice" "$batch"
+{ kill "$nice" "$batch" && wait "$nice" "$batch"; } 2>/dev/null
 spin chrt -f 1
 spinners=$plain,$SPINNER
 only '--sched_policy FIFO' "$SPINNER" --sched_policy 1
