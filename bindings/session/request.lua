@@ -50,7 +50,8 @@ function request.events(api, of)
       return
     end
     local event = set:request { EXEC }
-    event:set_filter 'pid != old_pid'
+    local is_sent = instance.opt.push and #instance.opt.push > 0 -- the kernel cannot evaluate it, but the receiver can
+    if not is_sent then event:set_filter 'pid != old_pid' end
     instance.id_changes = event
     return public_event.of(event)
   end
