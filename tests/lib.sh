@@ -480,7 +480,8 @@ wait_ready() {
 # given_up_traces LOOP FILE: the traces in a report of jit.v that were aborted after the loop at LOOP was compiled: side
 # traces of loops, and traces that start over. Earlier aborts do not matter: a function may get hot before the loop
 # around it and be tried alone, but the loop is compiled with the function in it. Nor do returns to a lower frame:
-# there the loop ends, once per batch.
+# there the loop ends, once per batch. Which registers hold what depends on the traces before, and so on addresses: if
+# there are too few at the start of a side trace, LuaJIT tries again, and says if it falls back to the interpreter.
 given_up_traces() {
 	awk -v loop=" $1:[0-9]+ loop]$" '
 		{
@@ -495,6 +496,7 @@ given_up_traces() {
 			ends[exit_of] = 1
 			next
 		}
+		/NYI: register coalescing too complex/ { next }
 		there && /-- NYI|fallback to interpreter|blacklisted/ && !(exit_of && ends[exit_of]) &&
 			(exit_of ? in_loop[parent] : 1)' "$2"
 }

@@ -39,17 +39,22 @@ local function read_events(run)
   return list
 end
 
+--- Returns whether a profiler reads an event only for what the others mean.
+local function is_extra(event) return event.owner ~= nil and event.owner.id_changes == event end
+
 local function figures_of(run, event)
   local got = ffi.new 'struct session_account'
   C.session_read_account(run.session, event.class, got)
   local enabled, running = tonumber(got.enabled), tonumber(got.running)
   local has_counter = got.has_kernel and not got.is_sum
+  -- Programs that have captured and lost none have not seen any.
+  local is_none = got.is_sum and event.request.captured.rings ~= 0 and got.lost + got.read + got.early + got.rest == 0
   local program = not route.is_filtered(event.route) and event.filters.user or nil
   return {
     name = event.name,
     way = event.route.way,
-    fired = has_counter and tonumber(got.fired) or nil,
-    lost = has_counter and tonumber(got.lost) or nil,
+    fired = is_none and 0 or has_counter and tonumber(got.fired) or nil,
+    lost = is_none and 0 or has_counter and tonumber(got.lost) or nil,
     per = has_counter and got.per_sample > 0 and got.per_sample or nil,
     early = tonumber(got.early),
     read = tonumber(got.read),
@@ -61,6 +66,7 @@ local function figures_of(run, event)
     rejected = dispatch.rejected(event.class),
     filters = { kernel = event.filters.kernel, user = program },
     gate = event.gate,
+    is_extra = is_extra(event),
   }
 end
 
@@ -72,7 +78,7 @@ local function taken(event, n)
   local filter = event.filters.kernel
   if event.filters.user then filter = filter and filter .. ' && ' .. event.filters.user or event.filters.user end
   return { name = event.name, way = event.route.way, fired = n.taken + n.missed, lost = n.missed, read = n.taken,
-    is_missed = true, rejected = {}, filters = { kernel = filter }, gate = event.gate }
+    is_missed = true, rejected = {}, filters = { kernel = filter }, gate = event.gate, is_extra = is_extra(event) }
 end
 
 local function read(run)
@@ -92,8 +98,8 @@ end
 local function of_captures(run)
   local sizes, sum = run.in_kernel.captures.sizes, ffi.new 'struct session_account'
   local bytes = 0
-  for _, event in ipairs(read_events(run)) do
-    if event.request.captured.rings ~= 0 then
+  for _, event in ipairs(run.events.list) do -- also those of which the same rings have only outliers
+    if not event.is_derived and event.request.captured.rings ~= 0 then
       if not sizes[event] then return end
       C.session_read_account(run.session, event.class, sum)
       bytes = bytes + tonumber(sum.read + sum.early + sum.rest) * sizes[event]
@@ -184,6 +190,13 @@ local function meaning_of(opt)
   return processes.other_meaning(numbers) or processes.other_meaning(opt.tids or {}, true)
 end
 
+--- Returns the figures without those of such events.
+local function asked(list)
+  local rest = {}
+  for _, f in ipairs(list) do rest[#rest + 1] = not f.is_extra and f or nil end
+  return rest
+end
+
 ---@return AccountContext
 local function context_of(run)
   return { is_recorded = run.is_recorded, is_part = run.opt.time ~= nil, target = target_of(run),
@@ -228,13 +241,13 @@ end
 function Account:causes(run, consumers)
   local context = context_of(run)
   context.pairs = pairs_of(consumers)
-  return figures.causes(self._list, context)
+  return figures.causes(asked(self._list), context)
 end
 
 --- Returns why no handler got an event; nil: some did, or there may have been none.
 ---@param run Run
 ---@return string?
-function Account:silence(run) return figures.silence(self._list, context_of(run)) end
+function Account:silence(run) return figures.silence(asked(self._list), context_of(run)) end
 
 --- Prints what differs, and with -v the account.
 ---@param run Run

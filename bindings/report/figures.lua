@@ -34,6 +34,7 @@ local figures = {}
 ---@field fate? string what became of those that are missing; nil: the kernel wrote no record of them
 ---@field share? number how much of the time it was on a counter of the hardware
 ---@field filters { kernel?: string, user?: string } its filter
+---@field is_extra? boolean the profiler reads it only to understand others
 ---@field gate? string name of the source that decides which ones are passed on
 
 --- What a matcher has found.

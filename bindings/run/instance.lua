@@ -27,7 +27,8 @@ local views = require 'bindings.view.views'
 ---@field describe? fun(ev: any): string|userdata describes one of its events for printing
 ---@field later? table<string, fun(): any> options whose values are found when the script reads them
 ---@field selects? boolean the user has selected events with -e
----@field lacking? table<string, boolean> the optional tracepoints that the recording lacks
+---@field lacking? table<string|integer, boolean|string> the optional tracepoints that the recording lacks, and a line
+--- about each
 ---@field left? integer number of events after which a source ends
 ---@field is_gate? boolean it is a source and decides which of its events are passed on
 ---@field checked? contract.Handlers of a source
@@ -98,18 +99,21 @@ local function is_default(option, given)
   return true
 end
 
---- Returns whether the profiler can do without a tracepoint that the recording lacks, and says once what that means.
+--- Returns whether the profiler can do without a tracepoint that the recording lacks. check() says what that means.
 ---@param name string
 ---@return boolean
 function Instance:lacks(name)
   local lack = self.run.is_recorded and (self.script.profiler.optional or {})[name]
   if not lack or self.set.catalog:has(name) then return false end
   self.lacking = self.lacking or {}
-  if not self.lacking[name] then
-    self.run.services.warn(('%s: the recording has no %s: %s'):format(self.name, name, lack))
-    self.lacking[name] = true
-  end
+  if not self.lacking[name] then table.insert(self.lacking, ('the recording has no %s: %s'):format(name, lack)) end
+  self.lacking[name] = true
   return true
+end
+
+--- Says what the recording lacks, once it is known that the rest will do.
+local function say_lacking(self)
+  for _, line in ipairs(self.lacking or {}) do self.run.services.warn(('%s: %s'):format(self.name, line)) end
 end
 
 --- Removes the handlers of tracepoints that the recording lacks, if there are handlers of others.
@@ -249,6 +253,7 @@ function Instance:check(handlers)
   self.describe = checked.life.describe
   if self.describe then check_fields({ { handler = self.describe, found = self:events() } }, set) end
   self.settled = true
+  say_lacking(self)
   return checked
 end
 

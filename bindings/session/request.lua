@@ -50,7 +50,8 @@ function request.events(api, of)
       return
     end
     local event = set:request { EXEC }
-    event:set_filter 'pid != old_pid'
+    local is_sent = instance.opt.push and #instance.opt.push > 0 -- the kernel cannot evaluate it, but the receiver can
+    if not is_sent then event:set_filter 'pid != old_pid' end
     instance.id_changes = event
     return public_event.of(event)
   end
@@ -68,6 +69,13 @@ function request.events(api, of)
     instance.is_gate = true
     return views.pass
   end
+end
+
+--- Adds the functions that say what is known of events.
+---@param api Session
+---@param of SessionParts
+function request.known(api, of)
+  local set = of.set
 
   --- Returns whether an event is available on this machine or in the recording.
   ---@param name string 'cycles', 'sched:sched_switch'

@@ -9,13 +9,13 @@
 #include "process/self_maps.h"
 
 enum {
-	TICK = 100000000, /* ns of CPU time between two looks */
-	PATIENCE = 10, /* ticks in Lua before it is interrupted, and again before it is given up */
-	CALLS = 4,     /* ticks in C that count with the next one in Lua, which has called it */
-	MAX_INTERRUPTS = 20, /* of a script that catches all errors */
-	WAKE = 500000000,    /* ns between two looks at whether a script waits */
-	WAITS = 2,	     /* looks after which it is woken */
-	RAN = 1000000,	     /* ns of CPU time between two looks of a script that runs */
+	TICK = 10000000, /* ns of CPU time between two looks: loops of calls are in Lua at few */
+	PATIENCE = 100, /* ticks in Lua before it is interrupted, and again before it is given up */
+	CALLS = 40,	/* ticks in C that count with the next one in Lua, which has called it */
+	MAX_INTERRUPTS = 200, /* of a script that catches all errors */
+	WAKE = 500000000,     /* ns between two looks at whether a script waits */
+	WAITS = 2,	      /* looks after which it is woken */
+	RAN = 1000000,	      /* ns of CPU time between two looks of a script that runs */
 	PATH_SIZE = 256
 };
 

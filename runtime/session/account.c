@@ -15,7 +15,7 @@ static const struct machine *machine_of(const struct session *s, uint16_t class)
 
 void session_read_account(struct session *s, uint16_t class, struct session_account *out)
 {
-	const struct tally *t = &s->tallies[class];
+	const struct class_samples *t = &s->samples[class];
 	struct source *src = machine_of(s, class)->source;
 	struct source_account kernel = {0};
 
@@ -64,7 +64,7 @@ static void count_slots(struct session *s)
 		if (!(slot->flags >> SLOT_OWN_SHIFT & SLOT_OWN_MASK))
 			n = decoder_decode(d, slot->rec, s->batch, BATCH_MAX);
 		for (int i = 0; i < n; i++)
-			s->tallies[s->batch[i].class].rest++;
+			s->samples[s->batch[i].class].rest++;
 	}
 }
 

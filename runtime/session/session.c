@@ -226,7 +226,7 @@ static int complete_records(struct session *s, struct machine *m, const struct s
 		ev[delivered++] = ev[i];
 		s->stats.to = ev[i].time;
 		s->stats.events++;
-		s->tallies[ev[i].class].read++;
+		s->samples[ev[i].class].read++;
 	}
 	return delivered;
 }
@@ -262,7 +262,7 @@ static int complete_others(struct session *s, struct machine *m, const struct sl
 	if (ev->class < EVENT_FIRST || is_record(s, slot))
 		return complete_records(s, m, slot, ev, n);
 	for (int i = 0; i < n; i++) {
-		struct tally *t = &s->tallies[ev[i].class];
+		struct class_samples *t = &s->samples[ev[i].class];
 
 		t->read += slot->time >= first_time(s, m);
 		t->early += slot->time < first_time(s, m);
@@ -308,7 +308,7 @@ static int decode_slots(struct session *s, uint32_t *flags)
 			if (m->vcpus)
 				vcpus_apply(m->vcpus, &s->batch[n], got);
 			for (int i = n; own && i < n + got; i++)
-				s->tallies[s->batch[i].class].read++;
+				s->samples[s->batch[i].class].read++;
 			n += got;
 			s->next_slot += got;
 			s->stats.events += got;

@@ -20,7 +20,7 @@ struct machine {
 };
 
 /* The samples of a class so far, besides those that the decoder has counted. */
-struct tally {
+struct class_samples {
 	uint64_t read;
 	uint64_t early; /* dropped: not all rings were enabled yet */
 	uint64_t rest;	/* not delivered because the run ended before */
@@ -74,7 +74,7 @@ struct session {
 	struct session_stats stats;
 	struct event batch[BATCH_MAX];
 	int nr_batch; /* that were handed out */
-	struct tally tallies[EVENT_CLASSES];
+	struct class_samples samples[EVENT_CLASSES];
 };
 
 /* The machine that an event is of. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
-# syscalls: calls of a known number, length and result.
+# syscalls: calls of a known number, length and result. Its system calls of i386 are told to all who trace system calls.
+# Runs alone.
 . "$(dirname "$0")/../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit
 program=$TOP/build/workloads/relations

@@ -52,10 +52,11 @@ local function one(kind, name, members, extra)
 end
 
 local function of_column(column)
-  if units.of(column) == 'address' then return ref 'value' end
-  local is_number = column.metric == 'counter' or column.metric == 'gauge' or column.scale ~= nil or column.unit ~= nil
-    or (column.format or ''):find '%%[%d.]*[dfg]' ~= nil
-  return ref(is_number and 'number' or 'value')
+  local unit = units.of(column)
+  local is_number = column.metric == 'counter' or column.metric == 'gauge' or column.scale ~= nil
+    or unit ~= nil or (column.format or ''):find '%%[%d.]*[dfg]' ~= nil
+  local value = ref(is_number and unit ~= 'address' and 'number' or 'value')
+  return unit and object { { 'allOf', '[' .. value .. ']' }, { 'description', json('unit: ' .. unit) } } or value
 end
 
 local function of_table(found)
