@@ -103,6 +103,12 @@ for profiler in oncpu task-state; do
 	result $? "$profiler: no more than the CPUs can do" err
 done
 
+workload syscalls $N
+start trace -v --capture bpf -m 4 -e "$call" -p "$WORKLOAD"
+go
+wait $tracer
+no_difference 'programs whose records are lost'
+
 # Overwritten rings are compared if nothing was overwritten, and events that are sent when they are taken.
 workload syscalls 500
 start trace -v --capture perf --overwrite -m 256 -e "$call" -p "$WORKLOAD"
