@@ -144,7 +144,13 @@ end
 
 local function times(ns) return function(n) return units.time(tonumber(n) * ns) end end
 
---- By name. `count` is a plain number. Any name may end with `/s`: per second.
+--- Formats seconds since the epoch.
+local function time_of_day(seconds)
+  local whole = math.floor(seconds)
+  return units.wall(whole, math.floor((seconds - whole) * 1e6 + 0.5) * 1000)
+end
+
+--- By name. `time` is in seconds since the epoch, `count` a plain number. Any name may end with `/s`: per second.
 ---@type table<string, Unit>
 local UNITS = {
   ns = { show = units.time, base = 'seconds', divisor = 1e9 },
@@ -155,6 +161,7 @@ local UNITS = {
   kb = { show = function(n) return units.bytes(tonumber(n) * 1024) end, base = 'bytes', divisor = 1 / 1024 },
   percent = { base = 'ratio', divisor = 100 },
   address = { show = units.address },
+  time = { show = time_of_day, base = 'seconds', divisor = 1 },
   count = {},
 }
 

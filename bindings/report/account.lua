@@ -98,8 +98,8 @@ end
 local function of_captures(run)
   local sizes, sum = run.in_kernel.captures.sizes, ffi.new 'struct session_account'
   local bytes = 0
-  for _, event in ipairs(read_events(run)) do
-    if event.request.captured.rings ~= 0 then
+  for _, event in ipairs(run.events.list) do -- also those of which the same rings have only outliers
+    if not event.is_derived and event.request.captured.rings ~= 0 then
       if not sizes[event] then return end
       C.session_read_account(run.session, event.class, sum)
       bytes = bytes + tonumber(sum.read + sum.early + sum.rest) * sizes[event]

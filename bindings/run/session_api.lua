@@ -80,8 +80,8 @@ local function add_live(api, of)
   end
 end
 
-local TOPICS = { request.events, request.settings, request.counts, request.task_times, add_live, expressions.add,
-  kept.add, names.add, stacks.addresses, stacks.frames, times.add }
+local TOPICS = { request.events, request.known, request.settings, request.counts, request.task_times, add_live,
+  expressions.add, kept.add, names.add, stacks.addresses, stacks.frames, times.add }
 
 ---@param instance Instance
 ---@return Session

@@ -69,6 +69,13 @@ function request.events(api, of)
     instance.is_gate = true
     return views.pass
   end
+end
+
+--- Adds the functions that say what is known of events.
+---@param api Session
+---@param of SessionParts
+function request.known(api, of)
+  local set = of.set
 
   --- Returns whether an event is available on this machine or in the recording.
   ---@param name string 'cycles', 'sched:sched_switch'

@@ -112,7 +112,9 @@ end
 
 --- Returns the unit of the values that a call aggregates; nil: it is unknown.
 local function unit_of(value, kind)
-  local field = kind ~= 'count' and value:match '^ev%.([%w_]+)$'
+  if kind == 'count' then return end
+  if value:find '^ev%._time%s*%-%s*[%w_.%[%]]+$' then return 'ns' end -- since a time that was kept
+  local field = value:match '^ev%.([%w_]+)$'
   return field and units.of_field(field)
 end
 

@@ -243,8 +243,7 @@ function task_state.new(given)
   local events, only_sleep = open_events(given)
   local handlers = handlers_of(events, { is_ours = given.ours.has, missed = missed, states = states, since = since,
     only_sleep = only_sleep, add = add, current = current, set_state = set_state, born = given.ours.born,
-    moved = given.ours.moved,
-    left = flame and function(pid, ev) stacks[pid] = ev._stack end })
+    moved = given.ours.moved, left = flame and function(pid, ev) stacks[pid] = ev._stack end })
   handlers.lost = function(gap) loss.known_from = math.max(loss.known_from, gap.to) end
   in_kernel = session.task_states {
     events = events, handlers = handlers, hists = hists, row = row, other = times.other, missed = missed,

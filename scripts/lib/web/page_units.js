@@ -7,7 +7,7 @@ const units = (function () {
   const COUNTS = [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k'], [1, '']];
   // Of the units of lib.units.
   const KINDS = { ns: ['time', 1], us: ['time', 1e3], ms: ['time', 1e6], s: ['time', 1e9], bytes: ['bytes', 1],
-    kb: ['bytes', 1024], percent: ['share', 1] };
+    kb: ['bytes', 1024], percent: ['share', 1], time: ['clock', 1] };
 
   // What a column's numbers are: { kind, factor }.
   function of(column) {
@@ -24,6 +24,7 @@ const units = (function () {
   function short(value, kind) {
     if (kind === 'time') return value === 0 ? '0' : scaled(value, TIMES);
     if (kind === 'bytes') return value === 0 ? '0' : scaled(value, BYTES);
+    if (kind === 'clock') return clock(value, true, 0.001);
     if (kind === 'share') return Number(value.toPrecision(3)) + ' %';
     return Math.abs(value) < 1000 ? String(Number(value.toPrecision(3))) : scaled(value, COUNTS);
   }

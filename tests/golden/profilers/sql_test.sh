@@ -32,6 +32,8 @@ query sched 'SELECT name FROM pragma_table_info("sched_wakeup")'
 check 'columns' diff <(paste -sd' ' "$TMP/got") - <<-'END'
 	_pid _tid _time _cpu _period common_flags common_preempt_count common_pid comm pid prio target_cpu _comm
 END
+query sched 'SELECT column_name, unit FROM column_units WHERE table_name = "sched_switch"'
+check 'the units of columns' diff "$TMP/got" <(echo _time,ns)
 query syscalls "SELECT syscall(id) = syscall_name(id), syscall(id), element(args, 0) FROM sys_enter WHERE id = 0 LIMIT 1"
 check 'system calls and arrays' diff "$TMP/got" <(echo 1,read,3)
 query timers "SELECT symbolic('vec', vec), count(*) FROM softirq_entry GROUP BY 1"

@@ -29,6 +29,9 @@ check 'text: the rows' diff <(printf 'openat 31\nmmap 22\n') <(awk '/^$/ { exit 
 run syscalls --input "$DATA/syscalls.data" --json --query "SELECT typeof(calls) AS c, typeof(syscall) AS s, typeof(time) AS t FROM syscalls LIMIT 1"
 expect_line 'values have types' '"c":"integer","s":"text","t":"real"' "$TMP/out"
 
+run syscalls --input "$DATA/syscalls.data" --csv --query "SELECT unit FROM column_units WHERE table_name = 'syscalls' AND column_name = 'max_ns'"
+expect_line 'columns have units' '^query,.*,ns$' "$TMP/out"
+
 # Each interval has its own rows.
 "$PROFSCRIPT" exec --input "$DATA/hogs.data" -e sched:sched_switch 'count(ev.next_comm)' -i 10 --csv 2>/dev/null |
 	awk -F, 'NR > 1 { n[$2] += $4 } END { for (t in n) print n[t] }' | sort -n >"$TMP/want"
