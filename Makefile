@@ -150,7 +150,7 @@ deps: ## install the Debian packages that are missing (as root)
 	@.ci/deps $(DEPS)
 
 demo: deps ## three seconds of live tracing (as root), or of a recording where that is forbidden
-	$(SUBMAKE) ASAN= all $(WORKLOADS)
+	$(SUBMAKE) ASAN= all build/workloads/pingpong
 	@tests/demo.sh
 
 test: DEPS += bpftool strace qemu-system-x86 busybox-static cpio kmod binutils libdebuginfod1 chromium groff-base python3 \

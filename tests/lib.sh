@@ -472,9 +472,14 @@ wait_for() {
 	done
 }
 
+# in_poll PID: it waits in ppoll(2). Kernels before 5.16 do not say in which of their functions, but say the call.
+in_poll() {
+	grep -q poll "/proc/$1/wchan" || { [ "$HOSTTYPE" = x86_64 ] && grep -q '^271 ' "/proc/$1/syscall"; }
+}
+
 # wait_ready PID: waits until profscript waits for events; then all are enabled, and signals end it
 wait_ready() {
-	wait_for 60 grep -q poll "/proc/$1/wchan"
+	wait_for 60 in_poll "$1"
 }
 
 # given_up_traces LOOP FILE: the traces in a report of jit.v that were aborted after the loop at LOOP was compiled: side

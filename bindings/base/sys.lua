@@ -168,4 +168,8 @@ function sys.usage()
   }
 end
 
+--- Starts a thread of this process that makes split locks. Returns whether the processor can (runtime/os/splitlock.h).
+---@return boolean
+function sys.split_locks() return ffi.C.splitlock_start() == 0 end
+
 return sys

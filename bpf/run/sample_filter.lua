@@ -5,7 +5,7 @@ local btf = require 'bindings.bpf.btf'
 local failure = require 'bindings.base.failure'
 local libbpf = require 'bindings.bpf.libbpf'
 local Object = require 'bindings.bpf.object'
-local priorities = require 'bindings.base.priorities'
+local priorities = require 'bpf.run.priorities'
 
 local C = ffi.C
 local sample_filter = {}

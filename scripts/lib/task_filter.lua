@@ -5,7 +5,7 @@
 ---   local key = task_filter.select('sched:sched_switch', filter.text 'next_comm')
 ---   return { [key] = function(ev) ... end }
 local glob = require 'lib.glob'
-local priorities = require 'bindings.base.priorities'
+local priorities = require 'bpf.run.priorities'
 
 local task_filter = {}
 

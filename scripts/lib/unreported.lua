@@ -34,6 +34,17 @@ function unreported.warn(self, out, name, switches, wakeups, completions)
   if #parts > 0 then out:warn(('%s: the kernel did not report %s'):format(name, table.concat(parts, ' and '))) end
 end
 
+--- Returns a function that gives a thread that executes a program the state of its old id.
+local function mover(seen, last_cpu, running)
+  return function(ev)
+    local before, pid = ev.old_pid, ev.pid
+    if before >= threads.MAX or pid >= threads.MAX then return end
+    seen[pid], last_cpu[pid], seen[before] = seen[before], last_cpu[before], 0
+    local cpu = last_cpu[pid]
+    if running[cpu] == before then running[cpu] = pid end
+  end
+end
+
 --- Counts unreported switches, for profilers that keep no state of tasks. A switch from one of the tasks to another is
 --- missing from both, and counts once. If the two sides of a switch are events of their own, either may come first.
 ---@return Unreported found
@@ -96,14 +107,7 @@ function unreported.watch()
     seen[pid], running[cpu], last_cpu[pid] = 1 + time, pid, cpu
   end
   local function lost(gap) known_from = math.max(known_from, 1 + gap.to) end
-  local function moved(ev)
-    local before, pid = ev.old_pid, ev.pid
-    if before >= max or pid >= max then return end
-    seen[pid], last_cpu[pid], seen[before] = seen[before], last_cpu[before], 0
-    local cpu = last_cpu[pid]
-    if running[cpu] == before then running[cpu] = pid end
-  end
-  return self, leaves, enters, lost, moved
+  return self, leaves, enters, lost, mover(seen, last_cpu, running)
 end
 
 return unreported

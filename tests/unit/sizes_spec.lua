@@ -5,12 +5,6 @@ local util = require 'jit.util'
 local LONGEST = 56 -- lines of a function
 local MEDIAN, LARGEST = 60, 150 -- lines of a profiler, without comments and blank lines
 
--- Longer functions by file: how many. The list only gets shorter.
-local LONGER = {
-  ['bpf/gen/capture.lua'] = 1,
-  ['scripts/lib/export/queues.lua'] = 1,
-}
-
 local function files(folders)
   local list = {}
   for path in assert(io.popen('find ' .. folders .. " -name '*.lua'")):lines() do list[#list + 1] = path end
@@ -46,7 +40,7 @@ describe('sizes', function()
       each_length(assert(loadfile(path)), function(length, line)
         if length > LONGEST then longer[#longer + 1] = ('%s:%d: a function of %d lines'):format(path, line, length) end
       end)
-      assert(#longer <= (LONGER[path] or 0), table.concat(longer, '; '))
+      assert.equal('', table.concat(longer, '; '))
     end
   end)
 

@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Test load for split locks: bindings/base/splitlock.lua under its public name.
-return require 'bindings.base.splitlock'
+--- Test load for split locks (split-lock --test).
+return { start = require('bindings.base.sys').split_locks }

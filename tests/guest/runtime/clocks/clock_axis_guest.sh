@@ -5,7 +5,7 @@
 cd "$TOP" || exit 1
 { modprobe kvm_amd || modprobe kvm_intel; } 2>"$TMP/err"
 [ -e /dev/kvm ] || skip_all 'no KVM: the CPU of the guest has no SVM or VMX'
-TURNS=10000 # two exits each, one for each half of the TSC
+TURNS=3000 # two exits each, one for each half of the TSC
 IO='exit_reason==0x7b||exit_reason==30'
 
 # vm ARG...: creates a machine, which waits for `go`

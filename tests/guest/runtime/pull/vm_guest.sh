@@ -7,7 +7,7 @@ cd "$TOP" || exit 1
 { modprobe kvm_amd || modprobe kvm_intel; } 2>"$TMP/err"
 [ -e /dev/kvm ] || skip_all 'no KVM: the CPU of the guest has no SVM or VMX'
 mount -t debugfs none /sys/kernel/debug
-EVENTS=3000
+EVENTS=1000
 REMOTE="small:out//pull=\"unix:$TMP/s\"/"
 
 # vm COUNT [JUMP]: creates a machine that sends its events to unix:$TMP/s, and waits for a receiver and for `go`

@@ -249,6 +249,7 @@ C
 line=$(grep -n '\*value += 1' "$TMP/unchecked.lua" | cut -d: -f1)
 says 'verification fails at a line' 1 "^profscript: unchecked.lua: the kernel rejects program 'unchecked' .raw_tp/sys_enter.: .*: at unchecked.lua:$line: \*value \+= 1;" "$TMP/unchecked.lua"
 expect_line "with the verifier's message" "invalid mem access 'map_value_or_null'" "$TMP/out"
+[ -z "${IN_GUEST-}" ] || exit 0 # the other messages are the same on all kernels
 if command -v clang >/dev/null; then
 	program syntax <<<'int broken(void { return 0; }'
 	says 'invalid C' 1 '^profscript: syntax.lua:5:[0-9]+: error: ' "$TMP/syntax.lua"

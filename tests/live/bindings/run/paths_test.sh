@@ -3,7 +3,7 @@
 # --capture: every profiler prints the same about an exact workload, however its events arrive: as perf's samples, captured,
 # and as `auto` takes them. Others say why BPF programs cannot take their events. What programs count and pair is tested in
 # in_kernel_test.sh, and those of bpf/ways.
-# Runs alone.
+# Runs on an idle machine.
 . "$(dirname "$0")/../../../lib.sh"
 needs_tracepoint raw_syscalls:sys_enter raw_syscalls:sys_exit sched:sched_switch sched:sched_wakeup sched:sched_wakeup_new
 "$PROFSCRIPT" trace -e raw_syscalls:sys_enter --capture bpf --duration 1ms >/dev/null 2>"$TMP/err" ||

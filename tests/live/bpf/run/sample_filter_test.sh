@@ -95,6 +95,7 @@ only '--sched_policy FIFO' "$SPINNER" --sched_policy 1
 only '--prio of a real-time task' "$SPINNER" --prio 98
 kill "$SPINNER"
 
+[ -z "${IN_GUEST-}" ] || exit 0 # messages, which are the same on all kernels
 refused 2 "^profscript: --prio: invalid priority list '1-' \\(0-99: real-time" -e cpu-clock --prio 1-
 refused 2 "^profscript: --prio: invalid priority list '140'" -e cpu-clock --prio 140
 refused 2 '^profscript: trace: --irqs-disabled applies to hardware, clock and memory events' -e sched:sched_switch --irqs_disabled
