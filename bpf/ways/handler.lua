@@ -77,17 +77,17 @@ local function count(self, plan, event, view)
       for i, term in ipairs(statement.arguments) do
         terms[i] = handler_terms.resolve(plan.handler, view or event, term)
       end
-      local counted, why
+      local described, why
       if statement.method then
         local object = object_of(plan, statement)
-        counted, why = countable.of(object).count(object, terms)
-        if not counted then asm.refuse('line %d: %s', statement.line, why) end
+        described, why = countable.of(object).count(object, terms)
+        if not described then asm.refuse('line %d: %s', statement.line, why) end
       else
-        counted = count_sum(plan.handler, statement, terms)
+        described = count_sum(plan.handler, statement, terms)
       end
-      counted.filter, counted.handler = filter, plan.handler
-      tally_of(self, counted.keys):add_event(event, counted, within)
-      if counted.after then table.insert(self._after, counted.after) end
+      described.filter, described.handler = filter, plan.handler
+      tally_of(self, described.keys):add_event(event, described, within)
+      if described.after then table.insert(self._after, described.after) end
     end
   end
 end

@@ -28,15 +28,26 @@ page() {
 		exec {web}>&-
 	}
 	request '?' >"$dir/page"
+	# The run queues, as soon as they are computed; nothing without the scheduler's events.
+	echo null >"$dir/queues"
+	if request 'about?' | grep -q '"queues":true'; then
+		until grep -q '"queues"' "$dir/queues"; do
+			request 'ask?q=queues%3D400&' >"$dir/queues"
+			sleep 0.1
+		done
+	fi
 	{
 		sed '/<head>/q' "$dir/page"
 		echo '<script>const items ='
 		request 'log?after=0&'
 		echo ', about ='
 		request 'about?' | sed 's/"host":"[^"]*"/"host":"host"/'
+		echo ', queues ='
+		cat "$dir/queues"
 		cat <<END
 ;
-window.fetch = path => path.startsWith('ask') || path.startsWith('log') && path !== 'log?after=0&token=' ? new Promise(() => {})
+window.fetch = path => path.startsWith('ask?q=queues') ? Promise.resolve({ ok: true, json: () => queues }) :
+  path.startsWith('ask') || path.startsWith('log') && path !== 'log?after=0&token=' ? new Promise(() => {})
   : Promise.resolve({ ok: true, json: () => path.startsWith('log') ? items : about });
 const time = n => items.items[n].time;
 location.hash = $address;
@@ -46,7 +57,7 @@ END
 	} >"$dir/$name.html"
 	kill -INT $pid
 	wait $pid
-	rm "$dir/err" "$dir/page"
+	rm "$dir/err" "$dir/page" "$dir/queues"
 }
 
 cat >"$dir/cpu.folded" <<'END'

@@ -339,7 +339,12 @@ end
 function PageEvents:queues(asked)
   local notes, limit = {}, self.run.is_recorded and math.huge or MAX_QUEUED
   local found = run_queues.read(self.run.events.list, self.rows, asked, limit)
-  if found.is_partial then notes[1] = 'only the switches of some tasks are seen, which do not say who waits' end
+  if found.is_partial then
+    notes[#notes + 1] = 'only the switches of some tasks are seen, which do not say who waits'
+  end
+  if not found.has_wakeups then
+    notes[#notes + 1] = 'without sched:sched_wakeup, only tasks that were preempted are seen to wait'
+  end
   if found.is_cut then notes[#notes + 1] = 'the events before are not read, or not kept any more' end
   return ('{"queues":{"from":%.6f,"to":%.6f,"cpus":%s},"notes":%s}'):format(wall(self, found.from),
     wall(self, found.to), found.json, list_json(notes))

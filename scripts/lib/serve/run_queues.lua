@@ -103,8 +103,9 @@ end
 ---@param rows ffi.cdata* struct rows *
 ---@param asked { from: number, to: number, queues: integer } ns; queues: the number of parts
 ---@param limit number of events to read, the last ones
----@return { json: string, from: number, to: number, is_cut: boolean, is_partial: boolean } found json: the CPUs; from,
---- to: the time of the parts, ns; is_cut: the events before are missing; is_partial: the switches of many tasks are
+---@return { json: string, from: number, to: number, is_cut: boolean, is_partial: boolean, has_wakeups: boolean } found
+--- json: the CPUs; from, to: the time of the parts, ns; is_cut: the events before are missing; is_partial: the switches
+--- of many tasks are; has_wakeups: the beginnings of waits after a sleep are seen
 function run_queues.read(list, rows, asked, limit)
   local kept, n = C.rows_of(rows, 0), C.rows_count(rows, 0)
   local first, last = C.rows_before(rows, 0, asked.from), C.rows_before(rows, 0, asked.to + 1) - 1
@@ -114,9 +115,10 @@ function run_queues.read(list, rows, asked, limit)
   time.from, time.to = span(kept, n, first, asked, is_cut)
   time.width = math.max(time.to - time.from, 1) / parts
   local queue = queues.new { length = function(cpu, at, length) time:change(cpu, at, length) end }
-  local takers = {}
+  local takers, has_wakeups = {}, false
   for _, event in ipairs(list) do
     if event.class then takers[event.class] = queue:of(event) end
+    has_wakeups = has_wakeups or event.name == 'sched:sched_wakeup'
   end
   for i = math.max(0, first - BEFORE), last do
     local e = kept[i]
@@ -124,6 +126,7 @@ function run_queues.read(list, rows, asked, limit)
     if take then take(e) end
   end
   return { json = time:json(parts), from = time.from, to = time.to, is_partial = queue.is_partial,
+    has_wakeups = has_wakeups,
     is_cut = is_cut or first == 0 and has_dropped(rows, asked.from) }
 end
 

@@ -185,7 +185,7 @@ const charts = (function () {
     const max = cpus.reduce((most, [, means]) => Math.max(most, ...means), 0) || 1;
     cpus.forEach(([, means], i) => means.forEach((mean, at) => {
       if (!mean) return;
-      const a = x(at / means.length), b = x((at + 1) / means.length);
+      const a = Math.round(x(at / means.length)), b = Math.round(x((at + 1) / means.length));
       paint.fillStyle = colors(mean / max);
       paint.fillRect(a, top(i), Math.max(b - a, 1), Math.max(tall - (tall > 6 ? 1 : 0), 1));
     }));

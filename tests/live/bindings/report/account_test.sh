@@ -51,7 +51,8 @@ wait $tracer
 account raw_syscalls:sys_enter 'c["used"] == 10 && c["fired"] == c["lost"] + c["outside"] + c["read"]' '-N'
 no_difference '-N'
 
-# Losses are no difference, whatever is in the rings when the run ends, and however it ends. (Some kernels hide certain
+# Losses are no difference, whatever is in the rings when the run ends, and however it ends. On a busy machine there are
+# some with large rings, too. (Some kernels hide certain
 # tasks from perf, so this is about tasks of the test.)
 balance='c["fired"] - c["lost"] - c["outside"] - c["read"]'
 for pages in 1 4096; do
@@ -60,7 +61,7 @@ for pages in 1 4096; do
 	go
 	stop
 	account raw_syscalls:sys_enter \
-		"c[\"fired\"] >= 80000 && $balance >= 0 && $balance <= $(nproc) && (c[\"lost\"] > 0) == ($pages == 1)" "-m $pages, Ctrl-C"
+		"c[\"fired\"] >= 80000 && $balance >= 0 && $balance <= $(nproc) && (c[\"lost\"] > 0 || $pages != 1)" "-m $pages, Ctrl-C"
 	no_difference "-m $pages"
 done
 "$PROFSCRIPT" exec -v --capture perf -e raw_syscalls:sys_enter,page-faults,context-switches,raw_syscalls:sys_exit 'count(ev._cpu)' -i 50 \
@@ -101,6 +102,12 @@ for profiler in oncpu task-state; do
 	awk '/^ns on CPUs / { ok = $4 > 0 && $7 > 0 && $7 <= $4 } END { exit !ok }' err
 	result $? "$profiler: no more than the CPUs can do" err
 done
+
+workload syscalls $N
+start trace -v --capture bpf -m 4 -e "$call" -p "$WORKLOAD"
+go
+wait $tracer
+no_difference 'programs whose records are lost'
 
 # Overwritten rings are compared if nothing was overwritten, and events that are sent when they are taken.
 workload syscalls 500
@@ -155,7 +162,7 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 	check 'a process in a pid namespace' wait_for 20 within
 	"$PROFSCRIPT" multi-trace -e sched:sched_process_hang -e sched:sched_process_exec -k common_pid -p 1 --duration 10ms >out 2>err
 	expect_line 'a pid of another namespace' \
-		"happened in the target; 1 of another pid namespace is $(cat inside) \\(sleep\\) here\$" err
+		"happened in the target; .*1 of another pid namespace is $(cat inside) \\(sleep\\) here" err
 	kill $!
 	wait $!
 	unshare --pid --fork --mount-proc "$PROFSCRIPT" multi-trace -e sched:sched_wakeup/pid==1/ -e sched:sched_switch/next_pid==1/ \
