@@ -105,7 +105,8 @@ local function of_captures(run)
       bytes = bytes + tonumber(sum.read + sum.early + sum.rest) * sizes[event]
     end
   end
-  return { name = 'bytes of captured events', way = 'capture', read = bytes, by = 'programs',
+  -- Records that are lost were not written.
+  return { name = 'bytes of captured events', way = 'capture', lost = 0, read = bytes, by = 'programs',
     fate = 'they were not read' }
 end
 
@@ -120,7 +121,8 @@ local function read_sums(run)
       seen[of] = got.has_kernel and got.is_sum
       local f = seen[of] and (event.machine and of_machine(run, event, got) or of_captures(run))
       if f then
-        f.fired, f.lost, f.per, f.is_exact = tonumber(got.fired), tonumber(got.lost), got.per_sample, got.is_exact
+        f.fired, f.lost = tonumber(got.fired), f.lost or tonumber(got.lost)
+        f.per, f.is_exact = got.per_sample, got.is_exact
         f.rejected, f.filters = {}, {}
         list[#list + 1] = f
       end

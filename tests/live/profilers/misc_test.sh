@@ -97,5 +97,5 @@ expect_line 'the nearest' "did you mean 'misc:cgroup'" .check
 check_status 'they have no stack' 2 "$PROFSCRIPT" trace -e misc:cgroup//stack/
 check_status 'they are not counted' 2 "$PROFSCRIPT" stat -e misc:cgroup
 expect_line 'list' '^misc:cgroup +\[record\]$' <("$PROFSCRIPT" list misc:)
-"$PROFSCRIPT" list -h | sed -n 's/^  \(.*faults *\[.*\)/\1/p' >want
-check 'list -h shows what list prints' diff want <("$PROFSCRIPT" list faults)
+"$PROFSCRIPT" list --help=all | sed -n 's/^  \(.*faults *\[.*\)/\1/p' >want
+check 'list --help=all shows what list prints' diff want <("$PROFSCRIPT" list faults)

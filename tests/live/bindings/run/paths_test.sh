@@ -167,6 +167,7 @@ not 'arguments of signal' signal
 not 'arguments of kmem' kmemprof -e kmem:kmalloc//stack/ -e kmem:kfree//stack/
 not 'arguments of kmem' kmemleak --alloc kmem:kmalloc --free kmem:kfree
 not 'a BPF program writes' task-state -N 5 -p $$
+not 'the common_flags of sched:sched_waking' offcpu
 not 'the common_flags of sched:sched_wakeup' rundelay -p $$ --than 1s --detail --heatmap "$TMP/map"
 
 # Those that only count, one whose event has a string without a fixed size in some kernels, and those that need a disk, virtual machines or hardware counters.

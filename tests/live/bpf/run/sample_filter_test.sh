@@ -15,14 +15,15 @@ spin() {
 # sampled FILE ARGS...: counts the samples of each pid, until the run ends itself, or for $during seconds. The spinners
 # have the CPU only when the run is ready: where one thread emulates all CPUs, they would slow down its start.
 sampled() {
-	local file=$1 spinning tracer
+	local file=$1 spinning tracer i
 	shift
 	mapfile -t spinning < <(jobs -p)
 	kill -STOP "${spinning[@]}"
 	"$PROFSCRIPT" exec -e cpu-clock/freq=1000/ 'count(ev._pid)' --duration 20 "$@" >"$file" 2>&1 &
 	tracer=$!
 	wait_ready $tracer
-	kill -CONT "${spinning[@]}"
+	# The first one at last: from its first sample on, all compete.
+	for ((i = ${#spinning[@]} - 1; i >= 0; i--)); do kill -CONT "${spinning[i]}"; done
 	[ -z "${during-}" ] || { sleep "$during" && kill -INT $tracer; }
 	wait $tracer
 }
