@@ -3,7 +3,7 @@
 # The progress line: on a terminal, while a recording is read or its results are computed for more than a second; erased
 # before other output and at the end. What makes it last that long is a reader of the output that sleeps.
 . "$(dirname "$0")/../../../lib.sh"
-slow="{ sleep 1.5; cat >/dev/null; }"
+slow="{ head -c 1; sleep 1.5; cat; } >/dev/null" # from the first byte on
 on_terminal() { # each line that was on the terminal, with its control sequences as <ERASE>
 	python3 "$TOP/tests/tools/terminal.py" /bin/sh -c "$1" | sed 's/\x1b\[K/<ERASE>/g; s/\r$//' | tr '\r' '\n' >"$TMP/out"
 }
