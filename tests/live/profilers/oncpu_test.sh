@@ -111,7 +111,7 @@ for args in '' --only-comm '-p MAIN' '-t MAIN'; do
 done
 
 "$PROFSCRIPT" oncpu --capture perf --dry-run >"$TMP/out" 2>&1
-expect_line '--capture perf' '^oncpu: 1 event$' "$TMP/out"
+expect_line '--capture perf' '^oncpu: 2 events$' "$TMP/out"
 check_status 'a thousand reports' 0 "$PROFSCRIPT" oncpu -i 2 --duration 2 -o "$TMP/out"
 check_status '--prio: no list' 2 "$PROFSCRIPT" oncpu --prio 7-3
 ends_on_ctrl_c oncpu

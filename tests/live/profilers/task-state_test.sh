@@ -213,13 +213,13 @@ for args in '--capture perf' '--than 1s -g' -g '--filter x' '-N 5' "-t $$ -g" "-
 	"--flame-graph $TMP/t.svg"; do
 	# shellcheck disable=SC2086
 	"$PROFSCRIPT" task-state $args --dry-run >"$TMP/out" 2>&1
-	expect_line "$args needs the events" '^task-state: [34] events' "$TMP/out"
+	expect_line "$args needs the events" '^task-state: [45] events' "$TMP/out"
 	check "$args needs the events: none is added up" test "$(in_kernel)" = 0
 done
 if setpriv --bounding-set -bpf,-sys_admin true 2>/dev/null; then
 	setpriv --bounding-set -bpf,-sys_admin "$PROFSCRIPT" task-state -v --duration 0.1 >"$TMP/out" 2>"$TMP/err"
 	expect_line 'without BPF' '^task-state: events are read through perf: ' "$TMP/err"
-	expect_line 'without BPF' '^task-state: 3 events' "$TMP/err"
+	expect_line 'without BPF' '^task-state: 4 events' "$TMP/err"
 else
 	skip 'without BPF' 'setpriv cannot drop capabilities'
 fi
