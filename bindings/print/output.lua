@@ -21,6 +21,7 @@ local output = { safe = text.safe }
 
 local STDOUT, STDERR = 1, 2
 local FLUSH_SIZE = 65536
+local GRACE = 1e9 -- ns after a signal in which what is still to come is printed
 local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact as a double
 local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 
@@ -196,7 +197,7 @@ end
 --- Returns whether the run was asked to end so long ago that what is still to be printed is left, but for reports.
 ---@return boolean
 ---@package
-function Output:is_overdue() return C.signals_overdue() end -- luacheck: no self
+function Output:is_overdue() return C.signals_overdue(GRACE) end -- luacheck: no self
 
 --- Returns whether text was printed, in reports or otherwise.
 ---@return boolean

@@ -20,8 +20,7 @@ enum {
 	/* A request may arrive as two signals: timeout(1) signals its child and then the process
 	 * group. Signals this close together count as one. */
 	TOGETHER = 200000000, /* ns */
-	GRACE = 1000000000 /* ns to wait for others after SIGTERM and SIGHUP, and to read the rest
-			    */
+	GRACE = 1000000000 /* ns to wait for others after SIGTERM and SIGHUP */
 };
 
 /* Call this after the flag of a request was set. */
@@ -118,9 +117,9 @@ bool signals_stop_requested(void)
 	return stop_requested;
 }
 
-bool signals_overdue(void)
+bool signals_overdue(uint64_t ns)
 {
-	return stop_requested && clock_monotonic() - asked_at > GRACE;
+	return stop_requested && clock_monotonic() - asked_at > ns;
 }
 
 void signals_wait_for_others(bool waits)

@@ -11,6 +11,7 @@
  */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Catches SIGUSR1 and SIGUSR2, which would kill the process. To be called first of all. */
 void signals_install_requests(void);
@@ -23,8 +24,8 @@ int signals_fd(void);
 void signals_clear_fd(void);
 /* Returns whether the user asked the run to end. The answer stays true. */
 bool signals_stop_requested(void);
-/* Returns whether that was more than a second ago: what is still to be read or printed is left. */
-bool signals_overdue(void);
+/* Returns whether that was more than `ns` ago. */
+bool signals_overdue(uint64_t ns);
 /* Says that the run waits for other programs from now on. Calls nest. */
 void signals_wait_for_others(bool waits);
 /* Returns whether to stop waiting for other programs. The answer stays true. */

@@ -24,7 +24,7 @@
 enum {
 	CLASS = EVENT_FIRST,
 	OWN_CLASS = EVENT_FIRST + 1,
-	MAX = 64,
+	MAX = 8192,
 	RINGS = 2,
 	MS = 1000000,
 	START = 1000 * MS, /* of the source's clock, ns */
