@@ -20,7 +20,7 @@ enum {
 	/* A request may arrive as two signals: timeout(1) signals its child and then the process
 	 * group. Signals this close together count as one. */
 	TOGETHER = 200000000, /* ns */
-	GRACE = 1000000000 /* ns to wait for others after SIGTERM and SIGHUP */
+	GRACE = 1000000000    /* ns to wait for others after SIGTERM and SIGHUP */
 };
 
 /* Call this after the flag of a request was set. */

@@ -40,7 +40,7 @@ struct session {
 	uint32_t nr_marked;
 	uint64_t stop_time;
 	uint64_t events_at_stop; /* number of events that were read before */
-	uint64_t watch_at; /* when to check again whether the threads have ended */
+	uint64_t watch_at;	 /* when to check again whether the threads have ended */
 	struct error notice;
 	bool resolves;		 /* an event has stacks, or addresses to symbolize */
 	bool resolves_data;	 /* also addresses of data */
