@@ -2,7 +2,6 @@
 --- The profscript command line: selects the command and loads only the modules that it needs. Returns a function that
 --- takes the arguments and returns the exit code: 0, a code of bindings/base/failure.lua, or that of the workload.
 require 'jit.opt'.start(
-  'loopunroll=60', -- calls in tail position count, too: a handler that uses several libraries has more than 15
   'maxtrace=8000', -- many event classes make many side traces
   'maxrecord=16000', -- views with many fields are long chains of comparisons
   'maxirconst=2000',

@@ -62,11 +62,11 @@ local function id_of_one(t, max, direct)
   return function(a)
     if type(a) ~= 'number' then
       push(t, a)
-      return commit(t)
+      return (commit(t))
     end
     if a < 0 or a >= DIRECT or a ~= floor(a) then
       check.exact_key(a, 3)
-      return number(t, a)
+      return (number(t, a)) -- no call in tail position, see bindings/view/views.lua
     end
     local next_id = direct[a]
     if next_id ~= 0 then return next_id - 1 end
@@ -79,14 +79,14 @@ end
 -- One function per number of parts, because LuaJIT does not compile callers of varargs.
 local function id_function(t, arity, max, direct, recent)
   local commit = C.intern_commit
-  if arity == 0 then return function() return commit(t) end end
+  if arity == 0 then return function() return (commit(t)) end end
   if arity == 1 then return id_of_one(t, max, direct) end
   if arity == 2 then
     return function(a, b)
       if type(a) ~= 'number' or type(b) ~= 'number' then
         push(t, a)
         push(t, b)
-        return commit(t)
+        return (commit(t))
       end
       local found = recent[band(a * 31 + b, RECENT - 1)]
       if found.next_id ~= 0 and found.a == a and found.b == b then return found.next_id - 1 end
@@ -103,7 +103,7 @@ local function id_function(t, arity, max, direct, recent)
         push(t, a)
         push(t, b)
         push(t, c)
-        return commit(t)
+        return (commit(t))
       end
       local found = recent[band(a * 961 + b * 31 + c, RECENT - 1)]
       if found.next_id ~= 0 and found.a == a and found.b == b and found.c == c then return found.next_id - 1 end
@@ -120,7 +120,7 @@ local function id_function(t, arity, max, direct, recent)
     push(t, b)
     push(t, c)
     push(t, d)
-    return commit(t)
+    return (commit(t))
   end
 end
 

@@ -129,13 +129,16 @@ local function is_array(field)
     and field.count > 0 and int_type(field) ~= nil
 end
 
+-- Values are returned in parentheses, so that no call is in tail position: LuaJIT counts those of a trace, never takes
+-- them back, and gives a trace up that has more than 15. What uses them runs in the interpreter then.
+
 --- Converts a 64-bit integer to a number if that is exact. The sum is not a const type, which string.format() refuses.
 local function i64(v)
-  if v > -9007199254740992LL and v < 9007199254740992LL then return tonumber(v) end
+  if v > -9007199254740992LL and v < 9007199254740992LL then return (tonumber(v)) end
   return v + 0LL
 end
 local function u64(v)
-  if v < 9007199254740992ULL then return tonumber(v) end
+  if v < 9007199254740992ULL then return (tonumber(v)) end
   return v + 0ULL
 end
 local function identity(v) return v end
@@ -174,7 +177,7 @@ local function payload_struct(list)
 end
 
 --- Returns the string at p, up to its NUL or `size` bytes.
-local function bounded_string(p, size) return ffi.string(p, libc.strnlen(p, size)) end
+local function bounded_string(p, size) return (ffi.string(p, libc.strnlen(p, size))) end
 
 --- Returns offset and length of a dynamic field. The length is 0 if the field exceeds the record.
 local function dynamic(word, base, raw_size)
@@ -185,12 +188,12 @@ end
 
 local function dynamic_string(e, word, base)
   local offset, length = dynamic(word, base, e.raw_size)
-  return bounded_string(e.raw + offset, length)
+  return (bounded_string(e.raw + offset, length))
 end
 
 local function dynamic_bytes(e, word, base)
   local offset, length = dynamic(word, base, e.raw_size)
-  return ffi.string(e.raw + offset, length)
+  return (ffi.string(e.raw + offset, length))
 end
 
 local event_pointer = ffi.typeof 'struct event *'
@@ -225,7 +228,7 @@ end
 --- Returns the event that a script's reference stands for.
 ---@param ev ffi.cdata* a view
 ---@return ffi.cdata* e struct event *
-local function event_of(ev) return cast(event_pointer, checked_address(cast(bits64, ev))) end
+local function event_of(ev) return (cast(event_pointer, checked_address(cast(bits64, ev)))) end
 views.event_of = event_of
 
 local array_types = {} -- by element type, count, offset and size
@@ -247,7 +250,7 @@ local function array_type(field, size)
       end
       local e = cast(event_pointer, checked_address(array._event))
       if e.raw_size < size then return expired() end
-      return convert(cast(elements, e.raw + offset)[i])
+      return (convert(cast(elements, e.raw + offset)[i]))
     end,
     __newindex = function() error('arrays of events are read-only', 2) end,
     __len = function() return count end,
@@ -404,7 +407,7 @@ local WORDS = {
 local function index_source(view)
   local code = { '  local e = event_of(ev)\n' }
   local function case(name, value, before)
-    code[#code + 1] = ("  if k == '%s' then %s return %s end\n"):format(name, before or '', value)
+    code[#code + 1] = ("  if k == '%s' then %s return (%s) end\n"):format(name, before or '', value)
   end
   for _, word in ipairs(view.parts) do case('_' .. word, ('u64(part(e, %d))'):format(sampling.NUMBERS[word])) end
   local check = ('if e.raw_size < %d then return expired() end'):format(view.size)
@@ -444,7 +447,7 @@ end
 local function string_source(view)
   local code = { "  local e = as_event(ev, 'ev:string')\n" }
   for name, field in pairs(texts(view.list)) do
-    code[#code + 1] = ("  if k == '%s' then if e.raw_size < %d then return expired() end return %s end\n")
+    code[#code + 1] = ("  if k == '%s' then if e.raw_size < %d then return expired() end return (%s) end\n")
       :format(name, view.size, reader(field))
   end
   return table.concat(code) .. '  return string_of(k)\n'
