@@ -6,17 +6,29 @@
 . "$(dirname "$0")/../../../lib.sh"
 here=$TOP/tests/recordings
 
-# compiled NAME LOOP... -- ARG...: the run of ARGs compiles these loops
+# has_loops LOOP...: the report has a trace of each
+has_loops() {
+	local loop
+	for loop; do grep -Eq "^\[TRACE +[0-9]+ $loop:[0-9]+ loop\]\$" "$TMP/report" || return; done
+}
+
+# compiled NAME LOOP... -- ARG...: the run of ARGs compiles these loops. LuaJIT counts loops and calls by their addresses,
+# some of them together: in 1 of 100 runs on a short recording functions that the loop calls come first, and the run
+# ends before it is the turn of the loop. So it has three runs.
 compiled() {
-	local name=$1 loops=()
+	local name=$1 loops=() status
 	shift
 	while [ "$1" != -- ]; do
 		loops+=("$1")
 		shift
 	done
 	shift
-	"$PROFSCRIPT" --lua "$TOP/tests/tools/jitv.lua" "$TMP/report" "$@" >"$TMP/out" 2>"$TMP/err"
-	result $? "$name runs" "$TMP/err"
+	for _ in 1 2 3; do
+		"$PROFSCRIPT" --lua "$TOP/tests/tools/jitv.lua" "$TMP/report" "$@" >"$TMP/out" 2>"$TMP/err"
+		status=$?
+		! has_loops "${loops[@]}" || break
+	done
+	result $status "$name runs" "$TMP/err"
 	for loop in "${loops[@]}"; do
 		expect_line "$name" "^\[TRACE +[0-9]+ $loop:[0-9]+ loop\]\$" "$TMP/report"
 	done
