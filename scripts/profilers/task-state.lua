@@ -18,11 +18,9 @@ The states of a task are:
   T   stopped                   t   traced
   I   idle kernel thread        P   parked
 
-A state is counted when it ends. States of threads selected with -p, -t or a
-workload are also counted at the end of the run. New threads and children of -p
-and of a workload are followed. -S and -D measure only these sleeps and need
-fewer events. If possible, a BPF program adds up the times; with -C, --cgroups,
---filter, -g, --flame-graph or -N, each switch and wakeup is read as an event.
+A state is counted when it ends; states of the threads of -p, -t or a workload
+also at the end of the run. A BPF program adds up the times, unless -C, --filter,
+--cgroups, -g, --flame-graph or -N need each switch and wakeup as an event.
 
   $ profscript task-state -q -m 1024 -- find /usr -name x.y
   2026-11-22 11:29:08.800323
