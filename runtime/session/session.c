@@ -509,7 +509,7 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 	    !s->stopped)
 		watch_threads(s);
 	if (s->next_slot == s->nr_slots && !s->ended && leaves_rest(s)) {
-		s->ended = true;
+		s->ended = s->cut = true; /* it may have stopped before the signal */
 		s->stats.leaves_rest = true;
 	} else if (s->next_slot == s->nr_slots && !s->ended) {
 		if (s->ticked && s->source->info.is_recorded)
