@@ -19,8 +19,7 @@ local views = require 'bindings.view.views'
 local C = ffi.C
 local output = { safe = text.safe }
 
-local STDOUT, STDERR = 1, 2
-local FLUSH_SIZE = 65536
+local STDOUT, STDERR, FLUSH_SIZE = 1, 2, 65536
 local GRACE = 1e9 -- ns after a signal in which what is still to come is printed
 local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact as a double
 local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
@@ -77,8 +76,7 @@ function Output:open(path) return output.new { format = self.format, clock = sel
 --- Returns the current width of the terminal in characters; nil if stdout is not a terminal.
 ---@return integer?
 function Output:columns()
-  if not self.tty then return nil end
-  return (select(2, terminal.size(self._fd)))
+  return self.tty and (select(2, terminal.size(self._fd))) or nil
 end
 
 --- Escapes control characters in the text that was appended since the last call. All output passes through here, so

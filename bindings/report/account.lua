@@ -39,9 +39,6 @@ local function read_events(run)
   return list
 end
 
---- Returns whether a profiler reads an event only for what the others mean.
-local function is_extra(event) return event.owner ~= nil and event.owner.id_changes == event end
-
 local function figures_of(run, event)
   local got = ffi.new 'struct session_account'
   C.session_read_account(run.session, event.class, got)
@@ -66,7 +63,7 @@ local function figures_of(run, event)
     rejected = dispatch.rejected(event.class),
     filters = { kernel = event.filters.kernel, user = program },
     gate = event.gate,
-    is_extra = is_extra(event),
+    is_extra = event:is_aside(),
   }
 end
 
@@ -78,7 +75,7 @@ local function taken(event, n)
   local filter = event.filters.kernel
   if event.filters.user then filter = filter and filter .. ' && ' .. event.filters.user or event.filters.user end
   return { name = event.name, way = event.route.way, fired = n.taken + n.missed, lost = n.missed, read = n.taken,
-    is_missed = true, rejected = {}, filters = { kernel = filter }, gate = event.gate, is_extra = is_extra(event) }
+    is_missed = true, rejected = {}, filters = { kernel = filter }, gate = event.gate, is_extra = event:is_aside() }
 end
 
 local function read(run)

@@ -51,7 +51,7 @@ local function split_filters(run)
   local filters = {}
   for _, event in ipairs(run.events.list) do
     local owner = event.owner
-    local common = owner.clock ~= event and owner.id_changes ~= event and owner:common_filter() -- they lack its fields
+    local common = owner.clock ~= event and not event:is_aside() and owner:common_filter() -- they lack its fields
     if common then event:add_filter(common) end
     local in_user_space = run.is_recorded or event.machine or event.request.bpf_array ~= 0
     local arch = ffi.string(C.session_arch(run.session, event.request.member))

@@ -73,6 +73,10 @@ function Event:set_strings(strings) self.strings = strings or nil end
 --- Notes that the event is not opened: it is found in the records of another event.
 function Event:derive() self.is_derived = true end
 
+--- Returns whether a profiler reads the event only to know when threads get other ids.
+---@return boolean
+function Event:is_aside() return self.owner ~= nil and self.owner.id_changes == self end
+
 --- Makes the attributes given to a source those of its event.
 ---@param attrs table<string, string|boolean>
 ---@param given SelectorAttr[]

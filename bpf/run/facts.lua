@@ -90,7 +90,7 @@ local function of_event(run, event, checked)
     machine = event.machine and event.machine.address,
     is_tracepoint = event.tracepoint ~= nil,
     is_derived = event.is_derived or false,
-    is_aside = event.owner ~= nil and event.owner.id_changes == event,
+    is_aside = event:is_aside(),
     of_source = event.owner ~= nil and event.owner.parent ~= nil,
     is_counted = request.counted == 1,
     is_everywhere = request.everywhere == 1,

@@ -17,8 +17,7 @@ local views = require 'bindings.view.views'
 local repl = {}
 
 local PROMPT = '> '
-local SAMPLES = 5 -- kept events of each kind, for examples of values
-local SAMPLE_EVERY = 1e8 -- ns
+local SAMPLES, SAMPLE_EVERY = 5, 1e8 -- kept events of each kind, for examples of values; ns between them
 
 --- Commands: name, arguments, help.
 local COMMANDS = {
@@ -341,11 +340,6 @@ function Repl:_values(i, name)
     local ok, value = pcall(function() return ev[name] end)
     local text = ok and type(value) == 'string' and ('%q'):format(value) or ok and type(value) ~= 'userdata'
       and tostring(value):gsub('U?LL$', '')
-    if ok and type(value) == 'cdata' and not tonumber(value) then -- an array
-      local list = {}
-      for at = 0, #value - 1 do list[at + 1] = tostring(value[at]):gsub('U?LL$', '') end
-      text = '{ ' .. table.concat(list, ', ') .. ' }'
-    end
     if text and not seen[text] then values[#values + 1], seen[text] = text, true end
   end
   return values
@@ -359,8 +353,7 @@ end
 
 --- Returns the text about an event, or one of its fields; nil if it has no such field.
 function Repl:_event_text(i, name)
-  local event, lines = self._events[i], {}
-  local own = {}
+  local event, lines, own = self._events[i], {}, {}
   for _, field in pairs(event.fields) do
     if name and field.name == name or not name and not field.name:find '^common_' then own[#own + 1] = field end
   end
@@ -368,8 +361,8 @@ function Repl:_event_text(i, name)
   for _, field in ipairs(own) do lines[#lines + 1] = self:_field_text(i, field) end
   for _, word in ipairs(views.SAMPLE_WORDS) do
     if word == name then
-      local values = self:_values(i, word)
-      lines[#lines + 1] = ('  %-16s of each sample; such as %s\n'):format(word, table.concat(values, ' '))
+      local values = table.concat(self:_values(i, word), ' ')
+      lines[#lines + 1] = ('  %-16s of each sample; such as %s\n'):format(word, values)
     end
   end
   if name and #lines == 0 then return end

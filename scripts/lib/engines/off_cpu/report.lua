@@ -13,7 +13,7 @@ local units = require 'lib.units'
 
 local report = {}
 
-local MAX_KEYS, MAX_NAMES = 65536, 65536
+local MAX_KEYS = 65536
 local STATES = 16 -- more than there are
 local BETWEEN = '--' -- between the stacks of a wait and its waker, as other tools draw them
 
@@ -49,7 +49,6 @@ function report.new(opt, out, session, waits)
   end
   return setmetatable({
     opt = opt, out = out, session = session, waits = waits,
-    comms = intern.new(1, MAX_NAMES),
     keys = intern.new(4, MAX_KEYS), -- name and state, stack, wakers, stack of the waker
     totals = array.new(MAX_KEYS + 1), counts = array.new(MAX_KEYS + 1), longest = array.new(MAX_KEYS + 1),
     tree = opt.flame_graph and flametree.new(),
@@ -65,7 +64,7 @@ end
 ---@param wait Wait
 function Report:add(wait)
   local totals, counts, longest = self.totals, self.counts, self.longest
-  local task = self.comms.id(wait.comm) * STATES + wait.state
+  local task = wait.name * STATES + wait.state
   local id = self.keys.id(task, wait.stack, wait.wakers, wait.waker_stack)
   totals[id], counts[id] = totals[id] + wait.ns, counts[id] + 1
   if wait.ns > longest[id] then longest[id] = wait.ns end
@@ -81,7 +80,7 @@ end
 local function entry_of(self, id)
   local keys = self.keys
   local task = keys:part(id, 1)
-  return { task = self.comms:part(math.floor(task / STATES), 1), state = task % STATES, stack = keys:part(id, 2),
+  return { task = self.waits.task_name(math.floor(task / STATES)), state = task % STATES, stack = keys:part(id, 2),
     wakers = self.waits.waker_names(keys:part(id, 3)), waker_stack = keys:part(id, 4), total = self.totals[id],
     count = self.counts[id], max = self.longest[id] }
 end
@@ -177,7 +176,7 @@ function Report:finish()
   if not tree then return end
   if tree.value == 0 then return self.out:warn 'flame graph: no waits, nothing to draw' end
   flamegraph.draw(opt.flame_graph, tree, { title = opt.title or 'Time off CPU, and wakers', unit = 'ns',
-    inverted = opt.inverted, reversed = opt.reverse, difference = false })
+    inverted = opt.inverted, reversed = opt.reverse })
 end
 
 return report

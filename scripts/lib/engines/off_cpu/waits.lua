@@ -31,7 +31,7 @@ local OTHER_CAUSE = '[interrupt]'
 --- A wait that has ended, or that lasts when the run ends. The fields are those of the last one.
 ---@class Wait
 ---@field ns number
----@field comm string
+---@field name integer see OffCpu.task_name
 ---@field state integer see sched_switch.STATES
 ---@field stack integer at which the task left its CPU
 ---@field wakers integer see OffCpu.waker_names; 0: it was not woken, or nobody saw by whom
@@ -43,6 +43,7 @@ local OTHER_CAUSE = '[interrupt]'
 ---@field lost fun(gap: table) takes lost events
 ---@field last Wait the wait that ended last
 ---@field open fun(time: number, each: fun(wait: Wait)) calls a function with each wait that lasts
+---@field task_name fun(name: integer): string
 ---@field waker_names fun(wakers: integer): string[] the waker, its own waker and so on
 ---@field missed Unreported
 
@@ -120,10 +121,9 @@ local function names_of_tasks()
     if ids[tid] == 0 then list[#list + 1] = tid end
     ids[tid] = comms.id(comm) + 1
   end
-  function self.of(tid)
-    local id = ids[tid] - 1
-    return id >= 0 and id < comms.max and comms:part(id, 1) or UNKNOWN
-  end
+  function self.id(tid) return ids[tid] end
+  function self.text(id) return id > 0 and id <= comms.max and comms:part(id - 1, 1) or UNKNOWN end
+  function self.of(tid) return self.text(ids[tid]) end
   return self
 end
 
@@ -138,10 +138,10 @@ function waits.new(settings)
   local missed, leaves, enters, missed_after = unreported.watch()
   local known_from = 0
   local last = {}
-  local self = { last = last, missed = missed, waker_names = wakers.names }
+  local self = { last = last, missed = missed, task_name = names.text, waker_names = wakers.names }
 
-  local function take(tid, now, comm)
-    last.ns, last.comm, last.state, last.stack = now - since[tid], comm, states[tid], stacks[tid]
+  local function take(tid, now)
+    last.ns, last.name, last.state, last.stack = now - since[tid], names.id(tid), states[tid], stacks[tid]
     last.wakers, last.waker_stack = 0, NO_STACK
     if last.state ~= QUEUED then last.wakers, last.waker_stack = wakers.of(tid) end
   end
@@ -166,7 +166,7 @@ function waits.new(settings)
     if tid <= 0 or not has(tid) then return false end
     enters(tid, now, ev._cpu, prev)
     local ended = since[tid] > known_from
-    if ended then take(tid, now, ev.next_comm) end
+    if ended then take(tid, now) end
     since[tid] = 0
     return ended
   end
@@ -177,7 +177,7 @@ function waits.new(settings)
   function self.open(time, each)
     for _, tid in ipairs(names.list) do
       if since[tid] > known_from then
-        take(tid, time, names.of(tid))
+        take(tid, time)
         each(last)
       end
     end
