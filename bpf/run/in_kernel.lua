@@ -24,6 +24,7 @@ local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
 local printable = require 'bindings.base.text'
 local thread_events = require 'bpf.gen.thread_events'
+local typed_events = require 'bpf.pointers.typed_events'
 local ways = require 'bpf.ways.list'
 
 local C = ffi.C
@@ -226,9 +227,10 @@ end
 function InKernel:spec(event, gate, filters, everywhere)
   return {
     event = event.name,
+    typed = typed_events.of(event),
     switch = gate,
     filters = filters,
-    own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
+    own_pid = event.system ~= 'sched' and not event.name:find '^tp_btf:sched_' and self.run:own_pid() or nil,
     targets = not everywhere and self:targets() or nil,
     options = { foreign_pids = self:has_foreign_pids() },
     calls = self.calls,
@@ -358,6 +360,7 @@ function InKernel:decide(checked)
     offer.refusal = self.plan.offers[i].refusal
     if not offer.refusal then accepted[#accepted + 1] = offer end
   end
+  typed_events.check(list)
   self.offers = accepted
   self:_drop_others()
   self:_aim()
