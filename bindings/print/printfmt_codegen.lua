@@ -317,7 +317,7 @@ function Translator:sizeof(node)
   if node.type then
     bytes = node.pointer > 0 and 8 or (INTEGERS[node.type] or give_up 'sizeof a struct').size
   else
-    bytes = self:field(is_record_field(node.a) and node.a.name or give_up 'sizeof an expression').size
+    bytes = self:field(record_field(node.a) or give_up 'sizeof an expression').size
   end
   return constant('u64', bytes)
 end
