@@ -259,6 +259,8 @@ const struct source_clock *session_source_clock(const struct session *s);
 const char *session_arch(const struct session *s, uint32_t member);
 /* Returns the first CPU that shares cpu's data cache of this level; -1 if unknown. */
 int session_cache_sharer(const struct session *s, int level, int cpu);
+/* Returns the NUMA node of a CPU of a machine; -1 if unknown. */
+int session_cpu_node(const struct session *s, uint32_t member, int cpu);
 /* Returns a line about a source that ended early or is damaged; NULL if there is none. */
 const char *session_warning(const struct session *s);
 /* Takes the line about the latest change, such as a CPU that came online; "" if there is none.
