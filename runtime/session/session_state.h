@@ -39,8 +39,8 @@ struct session {
 	int32_t *marked; /* threads marked at the start; NULL: the target has no marks */
 	uint32_t nr_marked;
 	uint64_t stop_time;
-	uint64_t events_at_stop; /* number of events that were read before */
-	uint64_t watch_at;	 /* when to check again whether the threads have ended */
+	uint64_t events_before_signal; /* that asked the run to end */
+	uint64_t watch_at;	       /* when to check again whether the threads have ended */
 	struct error notice;
 	bool resolves;		 /* an event has stacks, or addresses to symbolize */
 	bool resolves_data;	 /* also addresses of data */

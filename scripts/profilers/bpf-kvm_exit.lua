@@ -71,8 +71,8 @@ local function before(a, b)
   return a.exit_reason < b.exit_reason
 end
 
---- Prints the totals, and starts new ones.
-local function report(totals, out, session)
+--- Prints the totals.
+local function print_totals(totals, out, session)
   local rows, keys, waits, delays = {}, totals.keys, totals.waits, totals.delays
   for id = 0, keys:count() - 1 do
     local isa, reason = keys:part(id, 3), keys:part(id, 4)
@@ -80,14 +80,18 @@ local function report(totals, out, session)
     row.exit_reason, row.halts = kvm.exit_reason(isa, reason), kvm.is_halt(isa, reason)
     row.comm = totals.detail and session.task_name(row.tid) or nil
     row.wait_ns, row.rundelay_ns = waits[id], delays[id]
-    waits[id], delays[id] = 0, 0
     rows[id + 1] = row
   end
   table.sort(rows, before)
   for _, row in ipairs(rows) do row.halts = nil end
   out:table(totals.spec, rows)
+end
+
+--- Starts new totals.
+local function clear(totals)
+  for id = 0, totals.keys:count() - 1 do totals.waits[id], totals.delays[id] = 0, 0 end
   totals.hists:clear()
-  keys:clear()
+  totals.keys:clear()
 end
 
 --- Loads the program, and returns its events.
@@ -141,7 +145,8 @@ BPF programs do, and Linux 5.8.]],
     local than, ours = opt.than or math.huge, threads.new(session, opt)
 
     local function print_and_clear()
-      report(totals, out, session)
+      print_totals(totals, out, session)
+      clear(totals)
       if longest then longest.report() end
     end
     return ours.follow {
@@ -158,6 +163,7 @@ BPF programs do, and Linux 5.8.]],
         return ('bpf:kvm_exit: %s lat %d wait %d rundelay %d sw %d'):format(kvm.exit_reason(ev.isa, ev.exit_reason),
           ev.lat, ev.wait, ev.rundelay, ev.sw)
       end,
+      draw = function() print_totals(totals, out, session) end,
       interval = print_and_clear,
       stop = print_and_clear,
     }
