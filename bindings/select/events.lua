@@ -18,8 +18,9 @@ local records = require 'bindings.select.records'
 local route = require 'bpf.plan.route'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
+local string_fields = require 'bpf.pointers.string_fields'
 local sys = require 'bindings.base.sys'
-local user_strings = require 'bindings.select.user_strings'
+local typed_events = require 'bpf.pointers.typed_events'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -331,7 +332,7 @@ end
 
 function events:add_tracepoint(system, name, parsed, params, tp)
   tp = tp or self:find(system, name)
-  local strings = not self.is_recording and user_strings.add(self.catalog, system, name, tp, self.owner)
+  local strings = not self.is_recording and string_fields.add(self.catalog, system, name, tp, self.owner)
   local request = { type = TRACEPOINT, config = C.tracepoint_id(tp), tracepoint = tp, system = system }
   local added = self:add(system .. ':' .. name, request, parsed, params)
   added:set_strings(strings)
@@ -517,6 +518,9 @@ function events:select_one(text, one, params, found)
     for _, request in ipairs(requests) do
       found[#found + 1] = self:add(name, request, one, params)
     end
+  elseif typed_events.is_one(one) then
+    local name, request = typed_events.request(self, one)
+    found[#found + 1] = self:add(name, request, one, params)
   elseif one.kind == 'pmu' or one.is_perf_event then
     found[#found + 1] = self:add_perf_event(text, one, params)
   elseif not one.glob and self:is_source(one) then

@@ -268,12 +268,13 @@ static void live_stop(struct source *src)
 	merge_stop(live->merge);
 	for (uint32_t i = 0; i < live->nr_attached; i++)
 		evset_disable(live->attached[i]->evset);
-	for (uint32_t i = 0; i < live->nr_counters; i++)
-		counters_disable(live->counters[i]);
 	if (live->bpf)
 		bpf_rings_stop(live->bpf);
 	if (live->captures)
 		capture_rings_stop(live->captures);
+	/* After the programs whose events they may count, too. */
+	for (uint32_t i = 0; i < live->nr_counters; i++)
+		counters_disable(live->counters[i]);
 }
 
 static void live_close_class(struct source *src, uint16_t class)

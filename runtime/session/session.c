@@ -54,8 +54,9 @@ void session_stop(struct session *s)
 	s->stop_time = s->source->ops->now(s->source);
 	if (s->stop_time > s->end_at)
 		s->stop_time = s->end_at;
-	for (uint32_t i = 0; s->clears && i < s->nr_clears; i++)
-		__atomic_store_n(&s->clears[i], 0, __ATOMIC_SEQ_CST);
+	for (uint32_t k = 0; k < s->nr_clears; k++)
+		for (uint32_t i = 0; i < s->clears[k].n; i++)
+			__atomic_store_n(&s->clears[k].bytes[i], 0, __ATOMIC_SEQ_CST);
 	if (s->source->ops->stop)
 		s->source->ops->stop(s->source);
 	if (counts_only(s) && s->source->ops->now(s->source) != UINT64_MAX)

@@ -205,7 +205,8 @@ void session_wake_on(struct session *s, int fd);
 /* Makes session_next() return every 100 ms, also where no event can come. */
 void session_look_around(struct session *s);
 /* Clears bytes that BPF programs read right before the events stop, whatever the reason: so the
- * programs see none that perf does not count. They must outlive the session's events. */
+ * programs see none that perf does not count. They must outlive the session's events. For up to two
+ * arrays. */
 void session_clear_at_stop(struct session *s, uint8_t *bytes, uint32_t n);
 /* Stops the events; session_next() still delivers existing ones up to BATCH_END. */
 void session_stop(struct session *s);
