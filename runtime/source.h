@@ -87,6 +87,7 @@ struct source_info {
 	/* By cache level - 1, for each CPU below CPUS_MAX: 1 + the first CPU that shares its data
 	 * cache; 0: unknown. NULL: unknown for all CPUs, or a live source. */
 	const uint16_t *first_sharers[CACHE_LEVELS];
+	const uint16_t *nodes; /* for each CPU 1 + its NUMA node; 0 and NULL as above */
 };
 
 struct source_ops {

@@ -52,6 +52,7 @@ local function figures_of(run, event)
     way = event.route.way,
     fired = is_none and 0 or has_counter and tonumber(got.fired) or nil,
     lost = is_none and 0 or has_counter and tonumber(got.lost) or nil,
+    captures_lost = got.is_sum and event.request.captured.rings ~= 0 and tonumber(got.lost) or nil,
     per = has_counter and got.per_sample > 0 and got.per_sample or nil,
     early = tonumber(got.early),
     read = tonumber(got.read),
@@ -65,17 +66,6 @@ local function figures_of(run, event)
     gate = event.gate,
     is_extra = event:is_aside(),
   }
-end
-
---- Returns the figures of an event that programs take.
----@param event Event
----@param n { taken: number, missed: number }
----@return Figures
-local function taken(event, n)
-  local filter = event.filters.kernel
-  if event.filters.user then filter = filter and filter .. ' && ' .. event.filters.user or event.filters.user end
-  return { name = event.name, way = event.route.way, fired = n.taken + n.missed, lost = n.missed, read = n.taken,
-    is_missed = true, rejected = {}, filters = { kernel = filter }, gate = event.gate, is_extra = event:is_aside() }
 end
 
 local function read(run)
@@ -160,16 +150,16 @@ function Account:close(run)
     for _, f in ipairs(list) do f.is_exact = f.is_exact and is_whole and stats.bad == 0 end
   end
   for _, f in ipairs(run.in_kernel:figures()) do table.insert(self._sums, f) end
-  local by_event = run.in_kernel:by_event()
   for i, event in ipairs(read_events(run)) do
     local f, again = self._list[i], run.in_kernel.second and run.in_kernel.second:of(event)
     if f.is_exact and again and again > f.fired + f.margin then f.hidden = again - f.fired end
     f.hiders = run.in_kernel:hiders(event)
+    if f.captures_lost == 0 then
+      local n, is_all = f.read + f.early + f.rest, run.in_kernel:captures_all(event)
+      f.counted, f.doubt = run.in_kernel:witness(event, n, is_all)
+    end
   end
-  for _, event in ipairs(run.events.list) do
-    local n = not event.is_derived and by_event[event]
-    if n then table.insert(self._list, taken(event, n)) end
-  end
+  for _, f in ipairs(run.in_kernel:taken()) do table.insert(self._list, f) end
 end
 
 --- Returns what the events are restricted to; nil: nothing.

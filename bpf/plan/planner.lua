@@ -41,6 +41,7 @@ local planner = {}
 ---@class EventFacts
 ---@field name string
 ---@field is_tracepoint boolean of this machine or the recording
+---@field has_types? boolean its arguments have types: only programs can take it
 ---@field machine? string that sends it
 ---@field is_derived boolean another event tells of it, or programs see it anyway
 ---@field is_aside? boolean nobody has asked for it: the host follows threads by it

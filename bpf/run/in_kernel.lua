@@ -5,7 +5,7 @@
 local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
-local cgroups = require 'bindings.session.cgroups'
+local cgroups = require 'bpf.groups.cgroups'
 local dispatch = require 'bindings.view.dispatch'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
@@ -24,7 +24,9 @@ local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
 local printable = require 'bindings.base.text'
 local thread_events = require 'bpf.gen.thread_events'
+local typed_events = require 'bpf.pointers.typed_events'
 local ways = require 'bpf.ways.list'
+local witnesses = require 'bpf.run.witnesses'
 
 local C = ffi.C
 
@@ -49,8 +51,10 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
 --- handlers `interval` and `stop` are called
 ---@field by_event? fun(self): table<Event, number> the number of events that programs have taken
+---@field sees_all? fun(self, event: Event): boolean none is left out of this number, except by the event's filter
 ---@field figures? fun(self): Figures? the account of what it has added up, see bindings/report/figures.lua
 ---@field count? fun(self): number those that did not come here, if these are not all of them
+---@field measures_time? boolean its programs run until it says what the end is
 ---@field gate? Instance the source whose condition it evaluates: only the events that are passed on come here, and
 --- nothing is counted
 ---@field refusal? string why it was not accepted
@@ -66,6 +70,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@field facts? Facts of decide()
 ---@field receivers table<Event, fun(ev: Ev)> handlers of events of which programs send only some
 ---@field second? SecondCounts what programs count of events that perf takes
+---@field witnesses? Witnesses what perf counts of events that programs take
 ---@field only_threads Event[] of which programs drop what is not about the threads that the run names
 local InKernel = {}
 InKernel.__index = InKernel
@@ -226,9 +231,10 @@ end
 function InKernel:spec(event, gate, filters, everywhere)
   return {
     event = event.name,
+    typed = typed_events.of(event),
     switch = gate,
     filters = filters,
-    own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
+    own_pid = event.system ~= 'sched' and not event.name:find '^tp_btf:sched_' and self.run:own_pid() or nil,
     targets = not everywhere and self:targets() or nil,
     options = { foreign_pids = self:has_foreign_pids() },
     calls = self.calls,
@@ -358,10 +364,12 @@ function InKernel:decide(checked)
     offer.refusal = self.plan.offers[i].refusal
     if not offer.refusal then accepted[#accepted + 1] = offer end
   end
+  typed_events.check(list)
   self.offers = accepted
   self:_drop_others()
   self:_aim()
   report(run, self.plan)
+  if run.opt.verbose >= 1 then self.witnesses = witnesses.new(run) end
 end
 
 --- Returns the BPF programs of other tracers that are attached to an event of perf. One that returns 0 hides it.
@@ -399,15 +407,26 @@ function InKernel:_count_again()
   if self.second then self.second:on(run.session) end
 end
 
+--- Returns whether programs measure times up to the end of the run, which their offer sets.
+local function measures_time(self)
+  for _, offer in ipairs(self.offers) do
+    if offer.measures_time then return true end
+  end
+  return false
+end
+
 --- Lets the programs run. Called when the session has started.
 function InKernel:start()
   self:_count_again()
-  if #self.offers == 0 then return end
+  local has_begun = self._threads or self._targets -- the workload begins with the session
+  if self.witnesses and not has_begun then self.witnesses:mark 'before_begin' end
   for _, offer in ipairs(self.offers) do
     if offer.start then offer:start(self) end
   end
   for event, loaded in pairs(self._programs) do self._missed[event] = C.bpf_recursion_misses(loaded.fd) end
-  self.switch:on()
+  if #self.offers > 0 then self.switch:on() end
+  if #self.offers > 0 and not measures_time(self) then self.switch:end_with(self.run.session) end
+  if self.witnesses then self.witnesses:mark 'after_begin' end
 end
 
 local function read(self, side, is_last)
@@ -437,6 +456,7 @@ end
 --- Ends the programs. Called when the session ends.
 function InKernel:stop()
   if self.second then self.second:off() end
+  if self.witnesses then self.witnesses:mark 'before_end' end
   if #self.offers == 0 then return end
   self._last = self.switch:off()
   for _, link in ipairs(self._links) do link:close() end
@@ -471,19 +491,54 @@ function InKernel:figures()
   return list
 end
 
---- Returns how many events programs have counted or paired, and how many they missed since they had interrupted
---- themselves.
----@return table<Event, { taken: number, missed: number }>
-function InKernel:by_event()
-  local found = {}
+--- Returns what perf's counter says about an event that programs took, and a line if they differ. Call it when the
+--- session has stopped.
+---@param event Event
+---@param n number that programs took, or missed and counted
+---@param is_all boolean each one that passes the kernel's part of the filter
+---@return number? count nil: unknown
+---@return string? line
+function InKernel:witness(event, n, is_all)
+  local found = self.witnesses and self.witnesses:of(event)
+  if not found then return end
+  if not is_all then found.least = 0 end
+  return found.count, witnesses.difference(event.name, n, found)
+end
+
+--- Returns the figures of an event that programs have counted or paired.
+---@param event Event
+---@param n number
+---@param is_all boolean each one that passes the kernel's part of the filter
+---@return Figures
+function InKernel:_figures_of(event, n, is_all)
+  local loaded, filter, user = self._programs[event], event.filters.kernel, event.filters.user
+  -- Those that happened while the program had interrupted itself.
+  local missed = loaded and tonumber(C.bpf_recursion_misses(loaded.fd) - self._missed[event]) or 0
+  local counted, doubt = self:witness(event, n + missed, is_all and not user)
+  if user then filter = filter and filter .. ' && ' .. user or user end
+  return { name = event.name, way = event.route.way, fired = n + missed, lost = missed, read = n, is_missed = true,
+    counted = counted, doubt = doubt, rejected = {}, filters = { kernel = filter }, gate = event.gate,
+    is_extra = event:is_aside() }
+end
+
+--- Returns the figures of the events that programs have counted or paired, when the session has stopped.
+---@return Figures[]
+function InKernel:taken()
+  local by_event, list = {}, {}
   for _, offer in ipairs(self.offers) do
     for event, n in pairs(not offer.gate and offer.by_event and offer:by_event() or {}) do
-      local loaded = self._programs[event]
-      local missed = loaded and C.bpf_recursion_misses(loaded.fd) - self._missed[event] or 0
-      found[event] = { taken = n, missed = tonumber(missed) }
+      by_event[event] = self:_figures_of(event, n, offer.sees_all ~= nil and offer:sees_all(event))
     end
   end
-  return found
+  for _, event in ipairs(self.run.events.list) do list[#list + 1] = not event.is_derived and by_event[event] or nil end
+  return list
+end
+
+--- Returns whether the program that captures an event leaves out only what the kernel's part of the filter does.
+---@param event Event
+---@return boolean
+function InKernel:captures_all(event) -- luacheck: no self
+  return event.route.level == 'kernel' or event.route.level == 'all' and not event.filters.user
 end
 
 return in_kernel

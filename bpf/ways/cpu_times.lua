@@ -41,7 +41,7 @@ end
 ---@class CpuTimesTaker : Offer
 ---@field package _given CpuTimesSettings
 ---@field package _kernel? CpuTimes
-local CpuTimesTaker = { way = 'cpu_times', attributes = {} }
+local CpuTimesTaker = { way = 'cpu_times', attributes = {}, measures_time = true }
 CpuTimesTaker.__index = CpuTimesTaker
 
 ---@package

@@ -63,7 +63,7 @@ end
 ---@field package _given TaskStatesSettings
 ---@field package _names table<integer, string>
 ---@field package _kernel? TaskStates
-local TaskStatesOffer = { way = 'states', attributes = {} }
+local TaskStatesOffer = { way = 'states', attributes = {}, measures_time = true }
 TaskStatesOffer.__index = TaskStatesOffer
 
 --- Returns what the events of the script are, by event.

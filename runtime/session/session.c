@@ -20,8 +20,6 @@ enum {
 	MAX_WAIT = 100000000,		/* ns */
 	EXIT_WAIT = 1000000,		/* ns */
 	SILENCE = 1000000000,		/* ns */
-	GRACE = 1000000000,		/* ns to read the rest after a signal, if there is much */
-	MUCH = 5000,			/* events; else five times as long */
 	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: rejected by a BPF filter of perf */
 };
 
@@ -53,12 +51,12 @@ void session_stop(struct session *s)
 	if (s->stopped)
 		return;
 	s->stopped = true;
-	s->events_at_stop = s->stats.events;
 	s->stop_time = s->source->ops->now(s->source);
 	if (s->stop_time > s->end_at)
 		s->stop_time = s->end_at;
-	for (uint32_t i = 0; s->clears && i < s->nr_clears; i++)
-		__atomic_store_n(&s->clears[i], 0, __ATOMIC_SEQ_CST);
+	for (uint32_t k = 0; k < s->nr_clears; k++)
+		for (uint32_t i = 0; i < s->clears[k].n; i++)
+			__atomic_store_n(&s->clears[k].bytes[i], 0, __ATOMIC_SEQ_CST);
 	if (s->source->ops->stop)
 		s->source->ops->stop(s->source);
 	if (counts_only(s) && s->source->ops->now(s->source) != UINT64_MAX)
@@ -460,15 +458,12 @@ static void interrupt(struct session *s)
 }
 
 /* Whether a live run that was interrupted has not read its rings in time: no more events come, but
- * handlers may take long for those that are there. A slow machine may need the time for few
- * events, which are not worth a partial result. In rings that are overwritten, these are what the
- * run is for. */
-static bool leaves_rest(const struct session *s)
+ * handlers may take long for those that are there. In rings that are overwritten, these are what
+ * the run is for. */
+static bool leaves_rest(struct session *s)
 {
-	if (!s->stopped || !s->source->ops->wait || s->source->info.is_recorded || s->keeps_newest)
-		return false;
-	return signals_overdue(GRACE) && (s->stats.events - s->events_at_stop >= MUCH ||
-					  signals_overdue(5 * (uint64_t)GRACE));
+	return signals_overdue(&s->events_before_signal, s->stats.events) && s->stopped &&
+	       s->source->ops->wait && !s->source->info.is_recorded && !s->keeps_newest;
 }
 
 void session_check_end(struct session *s)

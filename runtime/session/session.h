@@ -208,7 +208,8 @@ void session_wake_on(struct session *s, int fd);
 /* Makes session_next() return every 100 ms, also where no event can come. */
 void session_look_around(struct session *s);
 /* Clears bytes that BPF programs read right before the events stop, whatever the reason: so the
- * programs see none that perf does not count. They must outlive the session's events. */
+ * programs see none that perf does not count. They must outlive the session's events. For up to two
+ * arrays. */
 void session_clear_at_stop(struct session *s, uint8_t *bytes, uint32_t n);
 /* Stops the events; session_next() still delivers existing ones up to BATCH_END. */
 void session_stop(struct session *s);
@@ -262,6 +263,8 @@ const struct source_clock *session_source_clock(const struct session *s);
 const char *session_arch(const struct session *s, uint32_t member);
 /* Returns the first CPU that shares cpu's data cache of this level; -1 if unknown. */
 int session_cache_sharer(const struct session *s, int level, int cpu);
+/* Returns the NUMA node of a CPU of a machine; -1 if unknown. */
+int session_cpu_node(const struct session *s, uint32_t member, int cpu);
 /* Returns a line about a source that ended early or is damaged; NULL if there is none. */
 const char *session_warning(const struct session *s);
 /* Takes the line about the latest change, such as a CPU that came online; "" if there is none.
