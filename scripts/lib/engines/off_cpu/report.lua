@@ -164,7 +164,8 @@ local function row_of(self, entry)
   local lines = self.session.stack_lines
   return { task = entry.task, state = sched_switch.STATES[entry.state], count = entry.count, total_ns = entry.total,
     max_ns = entry.max, woken_by = #entry.wakers > 0 and table.concat(entry.wakers, ' < ') or nil,
-    stack = entry.stack < 0 and { functions(self, entry.stack) } or lines(entry.stack), waker_stack = entry.waker_stack >= 0 and lines(entry.waker_stack) or nil }
+    stack = entry.stack < 0 and { functions(self, entry.stack) } or lines(entry.stack),
+    waker_stack = entry.waker_stack >= 0 and lines(entry.waker_stack) or nil }
 end
 
 --- Prints the waits since the last report.

@@ -47,8 +47,8 @@ local OTHER_CAUSE = '[interrupt]'
 ---@field open fun(time: number, each: fun(wait: Wait)) calls a function with each wait that lasts
 ---@field task_name fun(name: integer): string
 ---@field name_id fun(name: string): integer
----@field set_first fun(tid: integer, state: integer, comm: string): boolean notes that a thread is off its CPU when the
---- run begins; false: it is not
+---@field set_first fun(tid: integer, state: integer, comm: string): boolean notes that a thread is off its CPU when
+--- the run begins; false: it is not
 ---@field waker_names fun(wakers: integer): string[] the waker, its own waker and so on
 ---@field missed Unreported
 ---@field add_up fun(given: AddedUpWaits): { taken: (fun(): boolean), begin?: fun(tids: integer[]) } lets a program add up
