@@ -51,8 +51,8 @@ local OTHER_CAUSE = '[interrupt]'
 --- the run begins; false: it is not
 ---@field waker_names fun(wakers: integer): string[] the waker, its own waker and so on
 ---@field missed Unreported
----@field add_up fun(given: AddedUpWaits): { taken: (fun(): boolean), begin?: fun(tids: integer[]) } lets a program add up
---- the waits, if it can. taken: it does; begin: call it with the threads that the user has named
+---@field add_up fun(given: AddedUpWaits): { taken: (fun(): boolean), begin?: fun(tids: integer[]) } lets a program add
+--- up the waits, if it can. taken: it does; begin: call it with the threads that the user has named
 
 --- How waits are added up.
 ---@class AddedUpWaits
