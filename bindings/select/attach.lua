@@ -6,6 +6,7 @@ local ffi = require 'ffi'
 local machines = require 'bindings.select.machines'
 local processes = require 'bindings.select.processes'
 local sys = require 'bindings.base.sys'
+local typed_events = require 'bpf.pointers.typed_events'
 
 local C = ffi.C
 local attach = {}
@@ -151,6 +152,7 @@ local function copy_of(opt, event)
   local request, attr = event.request, event.request.attr
   -- Where the kernel must not read user stacks; and control groups cannot be found behind a copy.
   local must_not = attr.exclude_callchain_user == 1 or bit.band(request.sample, C.PERF_SAMPLE_CGROUP) ~= 0
+    or typed_events.of(event)
   if jit.arch ~= 'x64' or elsewhere or opt.capture == 'bpf' or must_not then return 0, true end
   return (attr.freq ~= 0 or attr.sample_period > 1) and LARGE_COPY or COPY, true
 end

@@ -296,7 +296,8 @@ end
 ---@field type string key of TYPES
 ---@field name string what it does, see named()
 ---@field title? string in listings; default: its name
----@field tracepoint? integer BTF id of the tracepoint's type, for programs of type tracing
+---@field tracepoint? integer BTF id of the tracepoint's type, or of a function, for programs of type tracing
+---@field attach? integer enum bpf_attach_type of these; default: a tracepoint with typed arguments
 
 --- Loads a program. Refuses if the kernel does.
 ---@param code Asm
@@ -313,7 +314,7 @@ function program.load(code, spec)
   end
   local opts = ffi.new('struct bpf_prog_load_opts', {
     prog_flags = spec.type == 'syscall' and SLEEPABLE or 0,
-    expected_attach_type = spec.tracepoint and ATTACH_RAW_TP or 0,
+    expected_attach_type = spec.tracepoint and (spec.attach or ATTACH_RAW_TP) or 0,
     attach_btf_id = spec.tracepoint or 0,
   })
   opts.sz = ffi.sizeof(opts)

@@ -5,7 +5,7 @@
 local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
-local cgroups = require 'bindings.session.cgroups'
+local cgroups = require 'bpf.groups.cgroups'
 local dispatch = require 'bindings.view.dispatch'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
@@ -24,6 +24,7 @@ local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
 local printable = require 'bindings.base.text'
 local thread_events = require 'bpf.gen.thread_events'
+local typed_events = require 'bpf.pointers.typed_events'
 local ways = require 'bpf.ways.list'
 local witnesses = require 'bpf.run.witnesses'
 
@@ -230,9 +231,10 @@ end
 function InKernel:spec(event, gate, filters, everywhere)
   return {
     event = event.name,
+    typed = typed_events.of(event),
     switch = gate,
     filters = filters,
-    own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
+    own_pid = event.system ~= 'sched' and not event.name:find '^tp_btf:sched_' and self.run:own_pid() or nil,
     targets = not everywhere and self:targets() or nil,
     options = { foreign_pids = self:has_foreign_pids() },
     calls = self.calls,
@@ -362,6 +364,7 @@ function InKernel:decide(checked)
     offer.refusal = self.plan.offers[i].refusal
     if not offer.refusal then accepted[#accepted + 1] = offer end
   end
+  typed_events.check(list)
   self.offers = accepted
   self:_drop_others()
   self:_aim()

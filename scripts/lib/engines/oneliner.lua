@@ -90,8 +90,8 @@ local function column_name(expression, used)
     or expression:match '^([%a][%w_]*)%(ev[.][%w_]+%)$' or expression:match '^([ku]sym)%(ev, ev[^()]+%)$'
     or expression:match "^ev%['(%a+)'%]$"
   if short and not TAKEN[short] and not used[short] then return short end
-  short = expression:match '^ev[.:]_*([%a][%w_]*)' or expression
-  if expression:find '^ev[.:]_*[%w_]+%(?%)?$' and not TAKEN[short] and not used[short] then return short end
+  short = expression:match '^ev[.:]_*([%a][%w_.]*)' or expression
+  if expression:find '^ev[.:]_*[%w_.]+%(?%)?$' and not TAKEN[short] and not used[short] then return short end
   local name, n = expression, 1
   while TAKEN[name] or used[name] do
     n = n + 1
@@ -157,7 +157,7 @@ local COMPARE = { ['=='] = '==', ['~='] = '!=', ['<'] = '<', ['>'] = '>', ['<=']
 
 --- Returns the C expression for a member of the event or a constant; nil for anything else.
 local function operand(text)
-  local name = text:match '^ev%.([%a_][%w_]*)$'
+  local name = text:match '^ev%.([%a_][%w_.]*)$'
   if name then return name ~= '_event' and name ~= '_stack' and name or nil, true end
   local number = (text:match '^%-?%d+$' or text:match '^0x%x+$') and tonumber(text)
   if number then return math.abs(number) < EXACT and text or nil, false end -- a larger one is another number in Lua

@@ -3,12 +3,12 @@
 --- whose records contain some of them. The string behind `filename` is the field `__filename_val`, of bytes if it is a
 --- buffer. Linux 6.19 has fields of that name itself, and nothing needs to be added.
 local ffi = require 'ffi'
-local buffers = require 'bindings.select.buffers'
+local buffers = require 'bpf.pointers.buffers'
 local failure = require 'bindings.base.failure'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
-local user_strings = {}
+local string_fields = {}
 
 --- Returns the kind of tracepoint and the name in it, such as 'sys_enter' and 'openat'; nil for other events.
 local function parts(system, name)
@@ -85,7 +85,7 @@ local by_tracepoint = setmetatable({}, { __mode = 'k' }) -- of the formats that 
 ---@param tp ffi.cdata* struct tracepoint *
 ---@param owner Instance the profiler that requests the event
 ---@return UserStrings?
-function user_strings.add(catalog, system, name, tp, owner)
+function string_fields.add(catalog, system, name, tp, owner)
   local kind, call = parts(system, name)
   if kind ~= 'sys_enter' and kind ~= 'sys_exit' then return end
   local known = by_tracepoint[catalog] or {}
@@ -112,11 +112,11 @@ end
 ---@param catalog Catalog
 ---@param event string "sys:name"
 ---@return string[]
-function user_strings.names(catalog, event)
+function string_fields.names(catalog, event)
   local kind, call = parts(event:match '^(.-):(.*)$')
   local found = {}
   for i, one in ipairs(kind and select(2, arguments_of(catalog, call)) or {}) do found[i] = one.name end
   return found
 end
 
-return user_strings
+return string_fields
