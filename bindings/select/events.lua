@@ -253,6 +253,21 @@ local function new_request(found, params, bits, machine)
   return request
 end
 
+--- Returns the parameters of an event, with the control group in its samples if it is read and an own event has it.
+function events:with_groups(full, found, params)
+  if found.list or found.record or self.machine or not self.owner:reads_groups() then return params end
+  local copy = {}
+  for name, value in pairs(params) do copy[name] = value end
+  copy.sample = { 'cgroup', unpack(params.sample or {}) }
+  if self.is_recording then
+    local request = new_request(found, copy, sampling.OF_ALL)
+    if bit.band(C.session_sample_type(self.session, request), sampling.OF_ALL) == 0 then
+      failure.usage('%s: %s has no control groups in this recording; record it with --all-cgroups', self.profiler, full)
+    end
+  end
+  return copy
+end
+
 --- Adds an event.
 ---@param full string its name
 ---@param found { type: integer, config: integer, tracepoint?: ffi.cdata*, system?: string } or a PerfEvent
@@ -260,7 +275,7 @@ end
 ---@param params? EventParameters
 ---@return Event
 function events:add(full, found, parsed, params)
-  params = params or {}
+  params = self:with_groups(full, found, params or {})
   local list, by_name = found.list or {}, {}
   local is_perf_event = not found.list and not found.tracepoint and found.name ~= 'bpf-output'
   local bits = sampling.bits(params)

@@ -36,7 +36,8 @@ local function has(field, flag) return bit.band(field.flags, FIELD[flag]) ~= 0 e
 views.has = has
 
 --- Members that every event has, besides the methods.
-views.SAMPLE_WORDS = { '_time', '_stack', '_pid', '_tid', '_cpu', '_machine', '_comm', '_event', '_period', '_key' }
+views.SAMPLE_WORDS = { '_time', '_stack', '_pid', '_tid', '_cpu', '_node', '_machine', '_comm', '_event',
+  '_period', '_key' }
 views.METHODS = { 'keep', 'u64', 'string' }
 
 --- Returns the field that has the string behind a pointer. Linux 6.19 uses the same name.
@@ -126,7 +127,8 @@ end
 ---@param fields table<string, Field>
 ---@return table<string, boolean>
 function views.texts(fields)
-  local texts = { _comm = true, _event = true, _pid = false, _tid = false, _cpu = false, _time = false }
+  local texts = { _comm = true, _event = true, _container = true, _cgroup = false, _node = false, _pid = false,
+    _tid = false, _cpu = false, _time = false }
   for name, field in pairs(fields) do
     local is_text = has(field, 'STRING')
     if is_text or not has(field, 'ARRAY') and not has(field, 'DYNAMIC') then texts[name] = is_text end
@@ -344,6 +346,7 @@ end
 ---@field _pid integer process; -1: unknown, as in events of an exited thread
 ---@field _tid integer thread
 ---@field _cpu integer -1: unknown
+---@field _node integer NUMA node of the CPU; -1: unknown
 ---@field _machine integer 0: of this machine; from 1: of the machines of pull=, in the order of their first use
 ---@field _comm string name of the thread at that time
 ---@field _event string name of the event: 'sched:sched_switch'
@@ -354,8 +357,9 @@ end
 ---@field _ip number only in perf's own events: address of the interrupted instruction
 ---@field _addr number only in perf's own events: the sampled data address; 0: none
 ---@field _weight number only if requested with sample = { 'weight' }; likewise _data_src and _phys_addr
----@field _cgroup number only if requested with sample = { 'cgroup' }: id of the control group (version 2) that the
---- thread is in, for session.cgroup_name(); 0: unknown, as for tracepoints with --call-graph dwarf
+---@field _cgroup number id of the control group (version 2) that the thread is in, for session.cgroup_name(); 0:
+--- unknown, as for tracepoints with --call-graph dwarf. Only in events of this machine, and in recordings that have it
+---@field _container string name of the container, pod or systemd unit of `_cgroup`; the path of any other group
 ---@field _parent integer only in the handler `fork`: the thread that created the new one
 ---@field u64 fun(self: Ev, field: string): integer64 all 64 bits of a field
 ---@field string fun(self: Ev, name: string): string the string to which an argument of a system call points, in
@@ -417,15 +421,15 @@ end
 
 -- The upvalues of the generated functions. Compiled code treats them as constants.
 local UPVALUES = 'local cast, event_of, as_event, pointer, arrays, array_of, ffi_string, bounded_string,'
-  .. ' dynamic_string, dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, string_of, expired, unknown,'
-  .. ' rshift, member_shift, nodes, node_of = ...\n'
+  .. ' dynamic_string, dynamic_bytes, i64, u64, task_name, stack, part, keep, node, container, u64_of,'
+  .. ' string_of, expired, unknown, rshift, member_shift, nodes, node_of = ...\n'
 
 --- Members of the sample and methods, with the Lua code to read them.
 local WORDS = {
   { '_time', 'e.time' }, { '_pid', 'e.pid' }, { '_tid', 'e.tid' }, { '_cpu', 'e.cpu' },
-  { '_comm', 'task_name(e.tid, e.time)' }, { '_stack', 'stack(e)' }, { '_period', 'u64(e.period)' },
-  { '_key', 'i64(e.key)' }, { '_machine', 'rshift(e.flags, member_shift)' }, { 'keep', 'keep' }, { 'u64', 'u64_of' },
-  { 'string', 'string_of' },
+  { '_node', 'node(e.cpu)' }, { '_comm', 'task_name(e.tid, e.time)' }, { '_stack', 'stack(e)' },
+  { '_period', 'u64(e.period)' }, { '_key', 'i64(e.key)' }, { '_machine', 'rshift(e.flags, member_shift)' },
+  { 'keep', 'keep' }, { 'u64', 'u64_of' }, { 'string', 'string_of' },
 }
 
 --- Returns the body of a function(ev, k) that reads member k, or with a prefix such as 'prev.' the field 'prev.' .. k.
@@ -435,7 +439,11 @@ local function index_source(view, prefix, each_node)
   local function case(name, value, before)
     code[#code + 1] = ("  if k == '%s' then %s return (%s) end\n"):format(name, before or '', value)
   end
-  for _, word in ipairs(view.parts) do case('_' .. word, ('u64(part(e, %d))'):format(sampling.NUMBERS[word])) end
+  for _, word in ipairs(view.parts) do
+    local value = ('part(e, %d)'):format(sampling.NUMBERS[word])
+    case('_' .. word, ('u64(%s)'):format(value))
+    if word == 'cgroup' then case('_container', ('container(%s)'):format(value)) end
+  end
   local check = ('if e.raw_size < %d then return expired() end'):format(view.size)
   for _, field in ipairs(view.list) do
     local node = field.name:sub(1, #prefix) == prefix and field.name:match('^([^.]+)%.', #prefix + 1)
@@ -512,8 +520,9 @@ function makers.index(view)
   local function compile(text, u64_of, string_of)
     local chunk = assert(loadstring(UPVALUES .. 'return function(ev, k)\n' .. text .. 'end', '=view of ' .. name))
     return chunk(cast, event_of, views.event, pointer_types, arrays, array_of, ffi.string, bounded_string,
-      dynamic_string, dynamic_bytes, i64, u64, context.task_name, context.stack, context.part, context.keep, u64_of,
-      string_of or no_string, expired, unknown, bit.rshift, tonumber(C.EVENT_MEMBER_SHIFT), nodes, node_of)
+      dynamic_string, dynamic_bytes, i64, u64, context.task_name, context.stack, context.part, context.keep,
+      context.node, context.container, u64_of, string_of or no_string, expired, unknown, bit.rshift,
+      tonumber(C.EVENT_MEMBER_SHIFT), nodes, node_of)
   end
   local each_node
   function each_node(prefix) nodes[prefix] = opaque(compile(index_source(view, prefix, each_node))) end
@@ -547,6 +556,7 @@ function views.new(name, list, context, sample)
     if sampling.NUMBERS[part] then
       parts[#parts + 1] = part
       names[#names + 1] = '_' .. part
+      if part == 'cgroup' then names[#names + 1] = '_container' end
     end
   end
   for _, field in ipairs(list) do

@@ -5,7 +5,7 @@
 local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
-local cgroups = require 'bindings.session.cgroups'
+local cgroups = require 'bpf.groups.cgroups'
 local dispatch = require 'bindings.view.dispatch'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'

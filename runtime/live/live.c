@@ -13,6 +13,7 @@
 #include "os/hotplug.h"
 #include "live/ring.h"
 #include "os/clock.h"
+#include "os/cpus.h"
 #include "process/signals.h"
 
 enum {
@@ -514,6 +515,7 @@ static void live_free(struct source *src)
 	struct live *live = (struct live *)src;
 
 	merge_free(live->merge);
+	free((uint16_t *)src->info.nodes);
 	for (uint32_t i = 0; i < live->nr_counters; i++)
 		counters_close(live->counters[i]);
 	free(live->counters);
@@ -580,6 +582,7 @@ struct source *live_new(struct error *err)
 	live->source.wake_fd = -1;
 	live->source.info.is_local = true;
 	live->source.info.own_kernel = true;
+	live->source.info.nodes = cpus_nodes();
 	live->source.info.clock = (struct source_clock){.id = CLOCK_MONOTONIC, .is_live = true};
 	live->nap = NAP_MIN;
 	live->hotplug = -1;

@@ -156,6 +156,9 @@ int session_add_event(struct session *s, const struct event_request *request, st
 /* Also delivers side-band records of this class (EVENT_COMM, EVENT_FORK, EVENT_EXIT). EVENT_LOST is
  * always delivered. */
 void session_want(struct session *s, uint16_t class);
+/* Stacks come from elsewhere than its events, see session_stack(). parts: enum stack_parts. Only
+ * before the session starts. */
+void session_want_stacks(struct session *s, uint32_t parts);
 /* Cuts the stream at intervals of its own time, in ns; 0: never. */
 void session_set_interval(struct session *s, uint64_t interval);
 
@@ -260,6 +263,8 @@ const struct source_clock *session_source_clock(const struct session *s);
 const char *session_arch(const struct session *s, uint32_t member);
 /* Returns the first CPU that shares cpu's data cache of this level; -1 if unknown. */
 int session_cache_sharer(const struct session *s, int level, int cpu);
+/* Returns the NUMA node of a CPU of a machine; -1 if unknown. */
+int session_cpu_node(const struct session *s, uint32_t member, int cpu);
 /* Returns a line about a source that ended early or is damaged; NULL if there is none. */
 const char *session_warning(const struct session *s);
 /* Takes the line about the latest change, such as a CPU that came online; "" if there is none.

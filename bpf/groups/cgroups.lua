@@ -3,6 +3,7 @@
 --- names.
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
+local containers = require 'bpf.groups.containers'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
@@ -14,6 +15,7 @@ local ROOT_INODE = 1 -- of the whole hierarchy
 
 local AGAIN = 1 -- second between two searches for an unknown group: one that is gone is never found
 local known, searched = {}, -math.huge
+local container_of = {} -- by id
 
 local function root()
   local path = C.cgroups_root('/proc/self/mounts', ffi.new 'struct error')
@@ -40,6 +42,22 @@ function cgroups.name(id)
     if top then search(top, '/') end
   end
   return known[id] or ('%.0f'):format(id)
+end
+
+--- Returns the container, pod or systemd unit of a group; the group's path if it is none of these, the id if the group
+--- is unknown.
+---@param id number|ffi.cdata*
+---@return string
+function cgroups.container(id)
+  id = tonumber(id)
+  local name = container_of[id]
+  if name then return (name) end
+  name = cgroups.name(id)
+  if known[id] then
+    name = containers.of(name)
+    container_of[id] = name
+  end
+  return (name)
 end
 
 --- Returns the groups that --cgroups names, with their levels in the hierarchy, or refuses: programs know only that of
