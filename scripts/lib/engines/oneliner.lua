@@ -132,7 +132,9 @@ local function new_aggregation(kind, title, args, session)
     fields[#fields + 1] = { name = name, field = field_of(args[i]), found = found }
     names[#names + 1] = name
   end
-  if kind == 'min' or kind == 'max' then fields[#fields + 1] = { name = kind, field = field_of(args[1]), found = found } end
+  if kind == 'min' or kind == 'max' then
+    fields[#fields + 1] = { name = kind, field = field_of(args[1]), found = found }
+  end
   return aggregate.new(kind, names, {
     name = title or ('%s(%s)'):format(kind, table.concat(args, ', ')),
     low = constant(args[2]), high = constant(args[3]), step = constant(args[4]),
