@@ -156,6 +156,9 @@ int session_add_event(struct session *s, const struct event_request *request, st
 /* Also delivers side-band records of this class (EVENT_COMM, EVENT_FORK, EVENT_EXIT). EVENT_LOST is
  * always delivered. */
 void session_want(struct session *s, uint16_t class);
+/* Stacks come from elsewhere than its events, see session_stack(). parts: enum stack_parts. Only
+ * before the session starts. */
+void session_want_stacks(struct session *s, uint32_t parts);
 /* Cuts the stream at intervals of its own time, in ns; 0: never. */
 void session_set_interval(struct session *s, uint64_t interval);
 

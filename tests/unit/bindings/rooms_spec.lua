@@ -7,7 +7,8 @@ local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr
 local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'run', 'followers', 'command', '' }
 -- What depends on whether events are recorded, of threads, or a source's. Other modules leave that to these.
 local ASKING = { threads = true, events = true, syscalls = true, ratios = true, kvm = true, sql = true, nested = true,
-  run_queue = true, cpu_time = true, task_state = true, block_requests = true, arrivals = true, stores = true }
+  run_queue = true, cpu_time = true, task_state = true, block_requests = true, arrivals = true, stores = true,
+  waits = true }
 local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true } -- where scripts and users look for names
 local MAX_FILES = 30
 local C_FOLDERS = { 'os', 'process', 'clocks', 'formats', 'decode', 'symbols', 'stacks', 'relations', 'probes', 'bpf',
