@@ -214,7 +214,7 @@ end
 function attach.target(opt, words, everywhere, marks, begun)
   local pids, nr_pids = ids(opt.pids and processes.pids(opt.pids))
   local tids, nr_tids = ids(opt.tids)
-  local argv, cgroups = strings('char *', words), strings('const char *', opt.cgroups)
+  local argv, cgroups = strings('char *', words), not everywhere and strings('const char *', opt.cgroups) or nil
   local target = ffi.new('struct session_target', {
     cpus = opt.cpus,
     pids = pids,

@@ -17,6 +17,7 @@ local targets = {}
 
 local MARKED, AT_EXEC = 1, 2 -- the second: it becomes a target when it executes the workload's command
 local MAX_GROUPS = 64
+local MAX_GROUPS_OF_THREADS = 65536
 local COMM_END = 8 -- offset of the second half of a name
 local WAITING = 'pt-exec\0' -- of "profscript-exec", the name of a child that waits to become the workload
 
@@ -172,6 +173,97 @@ end
 
 function Threads:close()
   for _, link in ipairs(self._links) do link:close() end
+end
+
+-- Threads of control groups -------------------------------------------------------------------------
+
+---@class GroupThreads: Targets
+---@field groups Descriptor a hash whose keys are the ids of the groups
+local GroupThreads = setmetatable({}, { __index = Threads })
+GroupThreads.__index = GroupThreads
+
+--- Generates code that goes on if the group at r1 is one of ours, and leaves its address in r0. Jumps to `none`
+--- otherwise. Uses r1 to r5.
+local function find_group(self, a, none)
+  local key = a:take(8)
+  a:load(8, 1, 1, (types.member('cgroup', 'kn')))
+  a:load(8, 1, 1, (types.member('kernfs_node', 'id')))
+  a:store(8, asm.FRAME, key, 1)
+  a:map(1, self.groups)
+  a:address(2, asm.FRAME, key)
+  a:call 'map_lookup_elem'
+  a:jump('==', 0, 0, none)
+  a:give(key, 8)
+end
+
+--- A thread has the mark of the group that it is in where the tracepoint has it as an argument.
+local function mark_argument(self, tracepoint, argument)
+  add_program(self, tracepoint, function(a)
+    a:load(8, 7, CONTEXT, 8 * argument)
+    types.cast(a, 7, 'task_struct')
+    a:load(4, 8, 0, (types.member('task_struct', 'pid')))
+    a:jump('==', 8, 0, 'done')
+    a:jump('>=', 8, sys.PIDS_MAX, 'done')
+    a:load(8, 1, 0, (types.member('task_struct', 'cgroups')))
+    a:load(8, 1, 1, (types.member('css_set', 'dfl_cgrp')))
+    a:alu('mov', 7, 0)
+    find_group(self, a, 'other')
+    a:alu('mov', 7, MARKED)
+    a:label 'other'
+    a:map_value(1, self.marks, 0)
+    a:alu_r('add', 1, 8)
+    a:store(1, 1, 0, 7)
+  end)
+end
+
+--- A group within one of ours is one of ours.
+local function follow_groups(self)
+  add_program(self, 'cgroup_mkdir', function(a)
+    a:load(8, 7, CONTEXT, 0)
+    types.cast(a, 7, 'cgroup')
+    a:alu_r('mov', 7, 0)
+    a:load(8, 1, 7, (types.member('cgroup', 'self.parent')))
+    a:load(8, 1, 1, (types.member('cgroup_subsys_state', 'cgroup')))
+    find_group(self, a, 'done')
+    local key = a:take(8)
+    a:load(8, 1, 7, (types.member('cgroup', 'kn')))
+    a:load(8, 1, 1, (types.member('kernfs_node', 'id')))
+    a:store(8, asm.FRAME, key, 1)
+    a:map(1, self.groups)
+    a:address(2, asm.FRAME, key)
+    a:address(3, asm.FRAME, key)
+    a:alu('mov', 4, 0)
+    a:call 'map_update_elem'
+    a:give(key, 8)
+  end)
+end
+
+--- Adds groups, whose threads get their marks when they are next switched to, or from mark().
+---@param ids number[]
+function GroupThreads:add(ids)
+  for _, id in ipairs(ids) do program.set(self.groups, ffi.new('uint64_t[1]', id), ffi.new('uint64_t[1]', id)) end
+end
+
+--- Marks threads that are in the groups now.
+---@param tids integer[]
+function GroupThreads:mark(tids)
+  for _, tid in ipairs(tids) do
+    if tid > 0 and tid < sys.PIDS_MAX then self.marks.bytes[tid] = MARKED end
+  end
+end
+
+--- Returns the threads of control groups, to which add() adds some. The kernel moves threads between groups, also new
+--- ones, before they run: what counts is the group when a thread is switched to. Refuses without BPF.
+---@return GroupThreads
+function targets.group_threads()
+  local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX, 'targets'),
+    limits = program.mapped(16, 'target_limits'), groups = program.hash(8, 8, MAX_GROUPS_OF_THREADS, 'target_groups'),
+    _programs = {}, _links = {} }, GroupThreads)
+  mark_argument(self, 'sched_wakeup_new', 0)
+  mark_argument(self, 'cgroup_attach_task', 2)
+  mark_argument(self, 'sched_switch', 2)
+  follow_groups(self)
+  return self
 end
 
 -- Control groups ------------------------------------------------------------------------------------

@@ -60,11 +60,12 @@ function cgroups.container(id)
   return (name)
 end
 
---- Returns the groups that --cgroups names, with their levels in the hierarchy, or refuses: programs know only that of
---- version 2, and only from its root.
+--- Returns the directories of the groups that --cgroups names, below the root of version 2, or refuses: programs know
+--- only that one, and only if all of it is seen.
 ---@param names string[]
----@return { id: number, level: integer }[]
-function cgroups.find(names)
+---@return string[] paths
+---@return string top
+local function directories(names)
   local top, err, list = root(), ffi.new 'struct error', {}
   local st = top and sys.stat(top .. '/cgroup.controllers') and sys.stat(top)
   if not st or st.inode ~= ROOT_INODE then asm.refuse('programs know only the control groups of version 2') end
@@ -72,12 +73,45 @@ function cgroups.find(names)
   for i, name in ipairs(names) do wanted[i - 1] = name end
   local found = C.cgroups_find(top, wanted, err)
   if found == nil then asm.refuse('%s', ffi.string(err.text)) end
-  for path in ffi.string(ffi.gc(found, libc.free)):gmatch '[^\n]+' do
+  for path in ffi.string(ffi.gc(found, libc.free)):gmatch '[^\n]+' do list[#list + 1] = path end
+  return list, top
+end
+
+--- Returns the groups that --cgroups names, with their levels in the hierarchy, or refuses.
+---@param names string[]
+---@return { id: number, level: integer }[]
+function cgroups.find(names)
+  local list, top = directories(names)
+  for i, path in ipairs(list) do
     local one = sys.stat(path) or asm.refuse('the control group %s is gone', path)
     local _, level = path:sub(#top + 1):gsub('/+[^/]', '')
-    list[#list + 1] = { id = one.inode, level = level }
+    list[i] = { id = one.inode, level = level }
   end
   return list
+end
+
+--- Calls each(id, directory) for a group and those in it.
+local function descend(directory, each)
+  local st = sys.stat(directory)
+  if not st or not st.isdir then return end
+  each(st.inode, directory)
+  for _, entry in ipairs(sys.readdir(directory) or {}) do descend(directory .. '/' .. entry, each) end
+end
+
+--- Calls each(id, directory) for the groups that --cgroups names, and those in them, or refuses.
+---@param names string[]
+---@param each fun(id: number, directory: string)
+function cgroups.all(names, each)
+  for _, directory in ipairs((directories(names))) do descend(directory, each) end
+end
+
+--- Returns the threads that are in a group now.
+---@param directory string
+---@return integer[]
+function cgroups.threads(directory)
+  local tids = {}
+  for tid in (sys.read(directory .. '/cgroup.threads') or ''):gmatch '%d+' do tids[#tids + 1] = tonumber(tid) end
+  return tids
 end
 
 return cgroups

@@ -134,6 +134,7 @@ end
 --- Makes the targets of a run: false for all tasks.
 local function make_targets(self)
   local opt, workload = self.run.opt, self.run.workload
+  if self.run.everywhere then return false end
   if opt.cgroups and #opt.cgroups > 0 then return targets.groups(cgroups.find(opt.cgroups)) end
   if not attach.per_thread(opt, workload, self.run.everywhere) then return false end
   if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
@@ -160,9 +161,19 @@ function InKernel:threads()
   local run = self.run
   if not run.everywhere or run.marks then asm.refuse 'another program knows the threads' end
   if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
-  self._threads = targets.threads(attach.inherits(run.opt, run.workload), false)
+  local names = run.opt.cgroups
+  self._threads = names and targets.group_threads() or targets.threads(attach.inherits(run.opt, run.workload), false)
   if not program.is_dry() then self._threads:attach() end
+  if names then self:_add_groups(names) end
   return self._threads
+end
+
+--- Adds the groups of --cgroups. Their threads are marked after the programs follow them, so none is missing.
+function InKernel:_add_groups(names)
+  local ids, directories = {}, {}
+  cgroups.all(names, function(id, directory) ids[#ids + 1], directories[#directories + 1] = id, directory end)
+  self._threads:add(ids)
+  for _, directory in ipairs(directories) do self._threads:mark(cgroups.threads(directory)) end
 end
 
 --- Returns the bound of the thread ids; nil if they are too many for a place each.
@@ -207,7 +218,8 @@ function InKernel:_aim()
   local aims, run = self._threads or self._targets, self.run
   if not aims or program.is_dry() then return end
   local rings = self.captures.rings
-  if #self.offers + #self._droppers == 0 and (self._threads or not (rings and rings.events > 0)) then
+  local is_read = self._threads and run.opt.cgroups -- handlers read the marks
+  if not is_read and #self.offers + #self._droppers == 0 and (self._threads or not (rings and rings.events > 0)) then
     return aims:close()
   end
   if aims.marks then run:mark_threads(aims.marks.bytes, aims, ffi.cast('uint64_t *', aims.limits.bytes)) end
