@@ -259,6 +259,8 @@ local function measure(a, at, one, bad, done)
   end
   if one.buffer.by_pointer then
     read_int(a, at.length, one.length, bad)
+  elseif one.buffer.bytes then
+    a:alu('mov', 1, one.buffer.bytes)
   else
     load_argument(a, 1, one.length)
     if one.is_int then a:extend(1, 32, true) end
