@@ -9,6 +9,7 @@ local processes = require 'bindings.select.processes'
 local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
+local unstarted = require 'bindings.report.unstarted'
 
 local C = ffi.C
 local account = {}
@@ -18,6 +19,7 @@ local MAX_COST = 0.5e6 -- ns per interval
 local SETTLED = 100e6 -- ns of events that may be on their way when counters are read
 
 ---@class Account
+---@field package _threads? number of the machine at the start
 ---@field package _told table<integer, boolean> events of which a difference has been reported
 ---@field package _last? { time: number, list: Figures[] } what the counters said at an earlier interval
 local Account = {}
@@ -26,7 +28,7 @@ Account.__index = Account
 ---@return Account
 function account.new()
   dispatch.forget_rejected()
-  return setmetatable({ _told = {} }, Account)
+  return setmetatable({ _told = {}, _threads = unstarted.threads() }, Account)
 end
 
 --- Returns the events of which records are read one by one.
@@ -240,12 +242,14 @@ function Account:silence(run) return figures.silence(asked(self._list), context_
 
 --- Prints what differs, and with -v the account.
 ---@param run Run
-function Account:report(run)
+---@param consumers Consumer[] the script's
+function Account:report(run, consumers)
   local context, all = { asks_perf = run.opt.capture == 'perf' }, {}
   for _, list in ipairs { self._list, self._sums } do
     for _, f in ipairs(list) do all[#all + 1] = f end
   end
   for _, line in ipairs(figures.differences(all, context)) do run.out:warn(('%s: %s'):format(run.name, line)) end
+  unstarted.report(run, consumers, self._threads)
   if run.opt.verbose >= 1 and #all > 0 then
     run.out:warn(('%s: account\n%s'):format(run.name, (figures.text(all):gsub('\n$', ''))))
   end

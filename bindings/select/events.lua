@@ -513,14 +513,15 @@ function events:select_one(text, one, params, found)
     self:add_recorded_probe(one, params, found)
   elseif self.machine and self:is_source(one) then
     refuse(text, one.column, "pull= takes events of others, but '" .. one.text:match '^[^/]*' .. "' is created here")
+  elseif typed_events.is_one(self, one) then
+    for _, request in ipairs(typed_events.requests(self, one)) do
+      found[#found + 1] = self:add(request.name, request, one, params)
+    end
   elseif probes.is_probe(one.system) then
     local name, requests = self:probe_requests(one)
     for _, request in ipairs(requests) do
       found[#found + 1] = self:add(name, request, one, params)
     end
-  elseif typed_events.is_one(one) then
-    local name, request = typed_events.request(self, one)
-    found[#found + 1] = self:add(name, request, one, params)
   elseif one.kind == 'pmu' or one.is_perf_event then
     found[#found + 1] = self:add_perf_event(text, one, params)
   elseif not one.glob and self:is_source(one) then

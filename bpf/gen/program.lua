@@ -187,6 +187,16 @@ function program.put(map, at, loaded)
   if code ~= 0 and code ~= -libc.ENOENT then refuse_open('cannot fill a BPF map', -code) end
 end
 
+--- Sets a value in a hash.
+---@param map Descriptor
+---@param key ffi.cdata*
+---@param value ffi.cdata*
+function program.set(map, key, value)
+  if is_dry then return end
+  local code = open_library().bpf_map_update_elem(map.fd, key, value, 0)
+  if code ~= 0 then refuse_open('cannot fill a BPF map', -code) end
+end
+
 --- Creates an array of values for each CPU: the memory of a program.
 ---@param value_size integer bytes
 ---@param entries? integer

@@ -6,7 +6,9 @@ local btf = require 'bindings.bpf.btf'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local glob = require 'bindings.base.glob'
 local nearest = require 'bindings.base.nearest'
+local sys = require 'bindings.base.sys'
 
 local C = ffi.C
 local access = {}
@@ -23,11 +25,18 @@ access.SYSTEMS = {
 }
 --- Other names of these systems.
 access.ALIASES = { kfunc = 'fentry', kretfunc = 'fexit' }
+--- Probes of functions, which are these systems if their arguments are read by name.
+access.PROBES = { kprobe = 'fentry', kretprobe = 'fexit' }
 
 --- Returns whether the events of a system have arguments with types.
 ---@param system string?
 ---@return boolean
 function access.is_system(system) return access.SYSTEMS[system] ~= nil or access.ALIASES[system] ~= nil end
+
+--- Returns the key of access.SYSTEMS for a system, one of its other names, or a probe.
+---@param system string
+---@return string
+function access.system(system) return access.ALIASES[system] or access.PROBES[system] or system end
 
 --- Arguments of a tracepoint or function.
 ---@class Prototype
@@ -66,6 +75,33 @@ local function names_of(all, kind, prefix)
   end
 end
 
+local FUNCTIONS = { '/sys/kernel/tracing/', '/sys/kernel/debug/tracing/' }
+
+--- Returns the names of the tracepoints or functions that match a glob, sorted. Functions are those that can be traced.
+---@param system string key of access.SYSTEMS
+---@param pattern string
+---@return string[]
+function access.matching(system, pattern)
+  local is_function, matches, found = system ~= 'tp_btf', glob.matcher(pattern), {}
+  local traced, text = {}, is_function and (sys.read(FUNCTIONS[1] .. 'available_filter_functions')
+    or sys.read(FUNCTIONS[2] .. 'available_filter_functions'))
+  for name in (text or ''):gmatch '([^\n%s]+)[^\n]*\n' do traced[name] = true end
+  local names = is_function and names_of(kernel(), KIND.FUNC, '') or names_of(kernel(), KIND.TYPEDEF, 'btf_trace_')
+  for _, name in ipairs(names) do
+    if matches(name) and (not text or traced[name]) and found[#found] ~= name then found[#found + 1] = name end
+  end
+  table.sort(found)
+  return found
+end
+
+--- Returns whether the kernel's BTF has a function.
+---@param name string
+---@return boolean
+function access.has_function(name)
+  local all = btf.kernel()
+  return all ~= nil and all:find(name, KIND.FUNC) ~= nil
+end
+
 --- Returns the id of what a program is attached to, and that of a function with the same arguments, whose names are
 --- known.
 local function find(all, system, name)
@@ -87,15 +123,16 @@ end
 --- Returns the arguments of an event. Fails if there is no such event.
 ---@param system string key of access.SYSTEMS
 ---@param name string
+---@param what? string how the event is named; default: "system:name"
 ---@return Prototype
-function access.prototype(system, name)
+function access.prototype(system, name, what)
   local all, how = kernel(), access.SYSTEMS[system]
   local id, named = find(all, system, name)
   local proto = C.btf_types_at(all.types, named).type
   local first = system == 'tp_btf' and 1 or 0 -- without that of whoever attaches
   local t = C.btf_types_at(all.types, proto)
   local parameter = ffi.cast('const struct btf_param *', t + 1)
-  local self = { what = system .. ':' .. name, id = id, attach = how.attach, arguments = {}, names = {} }
+  local self = { what = what or system .. ':' .. name, id = id, attach = how.attach, arguments = {}, names = {} }
   for i = first, all:parameters(proto) - 1 do
     table.insert(self.arguments, { name = all:name_at(parameter[i].name_off), type = parameter[i].type })
   end

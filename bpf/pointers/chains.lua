@@ -26,7 +26,9 @@ local MODE_A, WRITES_A = 7, 1 -- bits of an instruction's mode: operand A is the
 ---@param text string
 function chains.of_text(list, text)
   local at, is_selector = 1, false
-  for system in text:gmatch '%f[%w_]([%w_]+):' do is_selector = is_selector or access.is_system(system) end
+  for system in text:gmatch '%f[%w_]([%w_]+):' do
+    is_selector = is_selector or access.is_system(system) or access.PROBES[system] ~= nil
+  end
   while true do
     local from, word, after = text:match('()%f[%a_%d]([%a_][%w_]*)()', at)
     if not from then return end
@@ -43,7 +45,7 @@ function chains.of_text(list, text)
       table.remove(columns, 1)
       is_chain = true
     end
-    if #words > 1 then list[#list + 1] = { words = words, text = text, columns = columns, is_loose = not is_chain } end
+    if #words > 0 then list[#list + 1] = { words = words, text = text, columns = columns, is_loose = not is_chain } end
     at = after
   end
 end
@@ -75,11 +77,11 @@ function chains.of_function(list, fn)
     if bit.band(mode, MODE_A) == WRITES_A then paths[A(ins)] = path end
     before = ins
   end
-  local place = (failure.script_of(info.source) or info.source:gsub('^[@=]', ''))
+  local script = failure.script_of(info.source)
   for _, path in ipairs(found) do
-    if not path.goes_on and #path.words > 1 then
-      list[#list + 1] = { words = path.words, place = ('%s:%d: '):format(place, path.line),
-        is_loose = not failure.script_of(info.source) }
+    if not path.goes_on then
+      list[#list + 1] = { words = path.words, place = script and ('%s:%d: '):format(script, path.line),
+        is_loose = not script or script:find 'scripts/profilers/' ~= nil }
     end
   end
 end

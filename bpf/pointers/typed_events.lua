@@ -15,6 +15,7 @@ local typed_events = {}
 
 local FIRST_FIELD, MAX_RECORD = 8, 1024 -- bytes
 local MAX_NAMES = 64 -- enumerators that are printed as names
+local MOST_EVENTS = 200 -- of a selector with wildcards
 
 --- What programs must know of an event.
 ---@class TypedEvent
@@ -29,10 +30,34 @@ local by_list = setmetatable({}, { __mode = 'k' }) -- by the fields of an event
 ---@return TypedEvent?
 function typed_events.of(event) return by_list[event.list] end
 
---- Returns whether a selector is one of these events.
+--- Returns the chains that are read of an event.
+local function chains_of(set, one)
+  local list = { unpack(chains.of(set.owner)) }
+  chains.of_text(list, one.text)
+  return list
+end
+
+--- Returns whether a probe is one of many, or its arguments are read by name.
+local function has_names(set, one)
+  if set.is_recording or one.args or not one.name:find '^[%w_.*?%[%]]+$' then return false end
+  if one.name:find '[*?[]' then return true end
+  if not access.has_function(one.name) then return false end
+  local prototype = access.prototype(access.system(one.system), one.name)
+  for _, chain in ipairs(chains_of(set, one)) do
+    if not chain.is_loose and access.argument(prototype, chain.words[1]) then return true end
+  end
+  return false
+end
+
+--- Returns whether a selector is one of these events: also a probe of functions, if it is one of many, or its arguments
+--- are read by name.
+---@param set table the event set
 ---@param one Selector
 ---@return boolean
-function typed_events.is_one(one) return one.kind == 'event' and access.is_system(one.system) end
+function typed_events.is_one(set, one)
+  if one.kind ~= 'event' then return false end
+  return access.is_system(one.system) or access.PROBES[one.system] ~= nil and has_names(set, one)
+end
 
 local function refuse(prototype, chain, mistake)
   local message = ('%s: %s'):format(prototype.what, mistake.message)
@@ -106,28 +131,36 @@ local function print_format(fields)
   return ('"%s"%s'):format(table.concat(formats, ' '), #values > 0 and ', ' .. table.concat(values, ', ') or '')
 end
 
---- Returns the request for the event of a selector.
----@param set table the event set
----@param one Selector
----@return string name
----@return table request for events:add()
-function typed_events.request(set, one)
-  local system = access.ALIASES[one.system] or one.system
-  local what = system .. ':' .. one.name
-  if set.is_recording then failure.usage('%s: only events of this machine have typed arguments', what) end
-  if one.glob then failure.usage("%s: events with typed arguments are given one by one", what) end
-  local prototype = access.prototype(system, one.name)
-  local read = { unpack(chains.of(set.owner)) }
-  chains.of_text(read, one.text)
-  local fields, from = fields_of(prototype, read)
+local function request(set, one, name)
+  local what = (access.ALIASES[one.system] or one.system) .. ':' .. name
+  local prototype = access.prototype(access.system(one.system), name, what)
+  local fields, from = fields_of(prototype, chains_of(set, one))
   place(prototype, fields)
   local list, names = views.record_fields(), {}
   for i, field in ipairs(fields) do list[#list + 1], names[i] = field, field.name end
   by_list[list] = { id = prototype.id, attach = prototype.attach, from = from }
-  return what, {
-    type = perf_events.TYPES.tracepoint, config = 0, system = system, list = list, print_fmt = print_format(fields),
-    view_key = what .. ' ' .. table.concat(names, ' '),
+  return {
+    name = what, type = perf_events.TYPES.tracepoint, config = 0, system = access.system(one.system), list = list,
+    print_fmt = print_format(fields), view_key = what .. ' ' .. table.concat(names, ' '),
   }
+end
+
+--- Returns the requests for the events of a selector.
+---@param set table the event set
+---@param one Selector
+---@return table[] requests for events:add(), with `name`
+function typed_events.requests(set, one)
+  if set.is_recording then
+    failure.usage('%s: only events of this machine have typed arguments', one.system .. ':' .. one.name)
+  end
+  if not one.name:find '[*?[]' then return { request(set, one, one.name) } end
+  local names, list = access.matching(access.system(one.system), one.name), {}
+  if #names == 0 then failure.usage("no event matches '%s:%s'", one.system, one.name) end
+  if #names > MOST_EVENTS then
+    failure.usage("'%s:%s' matches %d events, which are more than %d", one.system, one.name, #names, MOST_EVENTS)
+  end
+  for i, name in ipairs(names) do list[i] = request(set, one, name) end
+  return list
 end
 
 --- Fails for an event that no program takes.

@@ -176,6 +176,7 @@ static void note_task(struct session *s, struct machine *m, const struct slot *s
 		break;
 	case EVENT_FORK: /* pid, parent pid, tid, parent tid */
 		tasks_fork(m->tasks, ev->tid, ids[3], ev->time);
+		s->stats.began += s->has_base && slot->time >= s->base;
 		if (family)
 			family_fork(family, ids[3], ev->tid);
 		break;

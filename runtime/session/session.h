@@ -77,6 +77,7 @@ struct session_stats {
 	uint64_t lost;		 /* records the kernel or the recorder lost */
 	uint64_t late;		 /* events delivered after a later one */
 	uint64_t bad;		 /* records that could not be decoded */
+	uint64_t began;		 /* tasks that have begun meanwhile, as their records say */
 	uint64_t narrow;	 /* programs of 32 bits that records of mappings have shown */
 	uint64_t read;		 /* bytes of the recording so far */
 	uint64_t size;		 /* bytes of the recording; 0: unknown, or there is none */

@@ -18,9 +18,9 @@ The states of a task are:
   T   stopped                   t   traced
   I   idle kernel thread        P   parked
 
-A state is counted when it ends; states of the threads of -p, -t or a workload
-also at the end of the run. A BPF program adds up the times, unless -C, --filter,
---cgroups, -g, --flame-graph or -N need each switch and wakeup as an event.
+A state is counted when it ends; states of the threads of -p, -t, a workload or
+--cgroups also at the end of the run. A BPF program adds up the times, unless -C,
+--filter, -g, --flame-graph or -N need each switch and wakeup as an event.
 
   $ profscript task-state -q -m 1024 -- find /usr -name x.y
   2026-11-22 11:29:08.800323

@@ -118,15 +118,22 @@ local function unit_of(value, kind)
   return field and units.of_field(field)
 end
 
+--- Returns the field that an expression is; nil for any other expression.
+local function field_of(expression)
+  return expression:match '^ev%.([%a_][%w_]*)$' or expression:match "^ev%['(%a+)'%]$"
+end
+
 local function new_aggregation(kind, title, args, session)
   local names, used, stacks, found, fields = {}, {}, {}, {}, {}
   for i = VALUES[kind] + 1, #args do
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
-    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$' or args[i]:match "^ev%['(%a+)'%]$",
-      found = found }
+    fields[#fields + 1] = { name = name, field = field_of(args[i]), found = found }
     names[#names + 1] = name
+  end
+  if kind == 'min' or kind == 'max' then
+    fields[#fields + 1] = { name = kind, field = field_of(args[1]), found = found }
   end
   return aggregate.new(kind, names, {
     name = title or ('%s(%s)'):format(kind, table.concat(args, ', ')),

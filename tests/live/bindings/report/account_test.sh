@@ -39,6 +39,11 @@ go
 wait $tracer
 account raw_syscalls:sys_exit "c[\"fired\"] == $N && c[\"perf\"] == $N && c[\"way\"] == \"pair\"" 'paired calls'
 no_difference 'paired calls'
+for way in perf bpf; do
+	"$PROFSCRIPT" syscalls -v -m 4096 --capture $way -- bash -c 'for i in 1 2 3 4 5; do (exit 0); done' >out 2>err
+	expect_line "$way: ends without a start" \
+		'^syscalls: 6 ends of calls without a start: 5 of clone in new tasks, 1 of calls that had begun before the run$' err
+done
 
 # A part of them is used.
 workload syscalls $N

@@ -1,10 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local chains = require 'bpf.pointers.chains'
 
---- Returns the chains that a function or a text has, as text.
-local function found(list)
+--- Returns the chains of at least some words that a function or a text has, as text.
+local function found(list, least)
   local names = {}
-  for i, chain in ipairs(list) do names[i] = table.concat(chain.words, '.') .. (chain.is_loose and '?' or '') end
+  for _, chain in ipairs(list) do
+    local name = table.concat(chain.words, '.') .. (chain.is_loose and '?' or '')
+    if #chain.words >= (least or 2) then names[#names + 1] = name end
+  end
   return names
 end
 
@@ -15,10 +18,10 @@ local function of_code(text)
   return found(list)
 end
 
-local function of_text(text)
+local function of_text(text, least)
   local list = {}
   chains.of_text(list, text)
-  return found(list)
+  return found(list, least)
 end
 
 describe('chains of members', function()
@@ -39,13 +42,15 @@ describe('chains of members', function()
     assert.same({ 'next.pid' }, of_text 'tp_btf:sched_switch/next.pid > 1/')
     assert.same({ 'data.json?' }, of_text '/tmp/data.json')
     assert.same({}, of_text 'ev.pid + 1.5')
+    assert.same({ 'count?', 'size', 'n?' }, of_text('count(ev.size, n)', 1))
   end)
 
   it('are known with their places', function()
     local list = {}
     chains.of_text(list, 'x + prev->pid')
-    assert.same({ 5, 11 }, list[1].columns)
+    assert.same({ 5, 11 }, list[2].columns)
     chains.of_function(list, assert(loadstring('return function(ev)\n\n return ev.a.b end', '@some.lua'))())
-    assert.equal('some.lua:3: ', list[2].place)
+    assert.same({ 'a', 'b' }, list[3].words)
+    assert.is_true(list[3].is_loose) -- it is no script
   end)
 end)
