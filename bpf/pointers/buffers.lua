@@ -8,8 +8,8 @@ local buffers = {}
 
 --- A buffer.
 ---@class BufferRule
----@field length? string name of the argument with its bytes, elements or messages, or with the segments of a vector; nil:
---- `bytes`
+---@field length? string name of the argument with its bytes, elements or messages, or with the segments of a vector;
+--- nil: `bytes`
 ---@field bytes? integer it always has so many
 ---@field out? boolean the call fills it: at its end it has as many bytes as the result says, and before that none
 ---@field kind? 'vector'|'message'|'messages' array of struct iovec, struct user_msghdr, array of struct mmsghdr
