@@ -14,6 +14,9 @@
 /* For signal handlers and the allocator. */
 static lua_State *main_state;
 
+/* Wrappers of Lua's own functions, such as string.gsub. */
+static const char wrappers[] = "@bindings/options/environment.lua";
+
 /* If a script or a library function that it called is running, describes the script's line and
  * returns true. Code of the host is not interrupted: then it always returns false. */
 static bool find_place(lua_State *L, lua_Debug *ar)
@@ -28,8 +31,9 @@ static bool find_place(lua_State *L, lua_Debug *ar)
 		lua_getfield(L, -1, ar->source);
 		is_script = !lua_isnil(L, -1);
 		lua_pop(L, 1);
-		if (is_script || !strncmp(ar->source, "@bindings/", 10) ||
-		    !strncmp(ar->source, "@bpf/", 5))
+		if (is_script ||
+		    (strcmp(ar->source, wrappers) &&
+		     (!strncmp(ar->source, "@bindings/", 10) || !strncmp(ar->source, "@bpf/", 5))))
 			break;
 	}
 	lua_settop(L, top);

@@ -28,7 +28,7 @@ local cpu_times = {}
 
 cpu_times.verb = 'cpu'
 cpu_times.name, cpu_times.does = 'cpu_times', 'added up'
-cpu_times.lacks = { 'reload', 'newest', 'each_event', 'filter', 'groups' }
+cpu_times.lacks = { 'reload', 'newest', 'each_event', 'filter' }
 
 --- Returns why programs cannot add up the times; nil if they can.
 ---@param facts Facts
@@ -41,7 +41,7 @@ end
 ---@class CpuTimesTaker : Offer
 ---@field package _given CpuTimesSettings
 ---@field package _kernel? CpuTimes
-local CpuTimesTaker = { way = 'cpu_times', attributes = {} }
+local CpuTimesTaker = { way = 'cpu_times', attributes = {}, measures_time = true }
 CpuTimesTaker.__index = CpuTimesTaker
 
 ---@package

@@ -42,7 +42,7 @@ local common_type = ffi.typeof 'uint16_t *'
 
 task_states.verb = 'state'
 task_states.name, task_states.does = 'states', 'added up'
-task_states.lacks = { 'reload', 'newest', 'each_event', 'filter', 'groups' }
+task_states.lacks = { 'reload', 'newest', 'each_event', 'filter' }
 
 --- Returns why programs cannot add up the states; nil if they can.
 ---@param facts Facts
@@ -63,7 +63,7 @@ end
 ---@field package _given TaskStatesSettings
 ---@field package _names table<integer, string>
 ---@field package _kernel? TaskStates
-local TaskStatesOffer = { way = 'states', attributes = {} }
+local TaskStatesOffer = { way = 'states', attributes = {}, measures_time = true }
 TaskStatesOffer.__index = TaskStatesOffer
 
 --- Returns what the events of the script are, by event.

@@ -56,8 +56,9 @@ void session_stop(struct session *s)
 	s->stop_time = s->source->ops->now(s->source);
 	if (s->stop_time > s->end_at)
 		s->stop_time = s->end_at;
-	for (uint32_t i = 0; s->clears && i < s->nr_clears; i++)
-		__atomic_store_n(&s->clears[i], 0, __ATOMIC_SEQ_CST);
+	for (uint32_t k = 0; k < s->nr_clears; k++)
+		for (uint32_t i = 0; i < s->clears[k].n; i++)
+			__atomic_store_n(&s->clears[k].bytes[i], 0, __ATOMIC_SEQ_CST);
 	if (s->source->ops->stop)
 		s->source->ops->stop(s->source);
 	if (counts_only(s) && s->source->ops->now(s->source) != UINT64_MAX)
@@ -177,6 +178,7 @@ static void note_task(struct session *s, struct machine *m, const struct slot *s
 		break;
 	case EVENT_FORK: /* pid, parent pid, tid, parent tid */
 		tasks_fork(m->tasks, ev->tid, ids[3], ev->time);
+		s->stats.began += s->has_base && slot->time >= s->base;
 		if (family)
 			family_fork(family, ids[3], ev->tid);
 		break;

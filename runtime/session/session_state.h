@@ -10,6 +10,8 @@
 #include "session/session.h"
 #include "source.h"
 
+enum { MAX_CLEARS = 2 }; /* the run's programs, and those that count events of perf */
+
 /* One machine whose events are delivered: the source, or a member of the join. */
 struct machine {
 	struct source *source;
@@ -52,7 +54,10 @@ struct session {
 	bool threads_ended; /* all threads of the workload have ended, but not yet its process */
 	bool is_target;	    /* the workload is the target */
 	bool follows;	    /* the workload's children are waited for, too */
-	uint8_t *clears;    /* to be cleared at the stop; NULL: nothing */
+	struct {
+		uint8_t *bytes;
+		uint32_t n;
+	} clears[MAX_CLEARS]; /* to be cleared at the stop */
 	uint32_t nr_clears;
 	bool stopped, ended, interrupted, per_thread, has_base;
 	bool keeps_newest;   /* the rings are overwritten */

@@ -15,8 +15,8 @@ local MAX_ROWS = 4096
 local LONGEST = tables.new('bpf:kvm_exit-longest', {
   { name = 'pid', title = 'PID' },
   { name = 'comm', title = 'COMM', align = 'left' },
-  tables.us_column('max', 12),
-  { name = 'hlt_rundelay_ns', title = 'HLT rundelay(us)', width = 16, format = '%.3f', scale = 1000 },
+  tables.time_column 'max',
+  { name = 'hlt_rundelay_ns', title = 'HLT rundelay', unit = 'ns' },
 })
 
 --- The longest exit of each process, for --output2; nil without the option.
@@ -55,7 +55,7 @@ local function new_totals(detail, variance)
     { name = 'exit_reason', width = 20, align = 'left' },
   }, variance)
   for _, name in ipairs { 'wait', 'rundelay' } do
-    local column = tables.us_column(name, 12)
+    local column = tables.time_column(name)
     column.metric, columns[#columns + 1] = 'counter', column
   end
   return {
@@ -118,7 +118,7 @@ each exit that takes at least --threshold.
   wait      the time that the thread slept during the exit
   rundelay  the time that it was runnable and waited for a CPU
 
-Both are in ns in lines and in us in tables. Needs clang, as all scripts with
+Both are in ns in lines. Needs clang, as all scripts with
 BPF programs do, and Linux 5.8.]],
   examples = {
     { 'profscript bpf:kvm_exit -i 1000', 'exits of at least 1 ms, of all VMs' },

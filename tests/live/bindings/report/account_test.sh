@@ -15,7 +15,7 @@ account() {
 	result $? "$3: $2" err
 }
 
-no_difference() { check "$1: nothing is missing" bash -c "! grep -E 'are missing|more than the kernel|hidden' err"; }
+no_difference() { check "$1: nothing is missing" bash -c "! grep -E 'are missing|more than (the kernel|perf)|hidden' err"; }
 
 # Known counts, in all ways.
 for way in perf:sample bpf:capture; do
@@ -26,17 +26,24 @@ for way in perf:sample bpf:capture; do
 	account raw_syscalls:sys_enter "c[\"read\"] == $N && c[\"used\"] == $N && c[\"way\"] == \"${way#*:}\"" 'each call'
 	no_difference "${way%:*}"
 done
-account raw_syscalls:sys_enter 'c["fired"] == "-"' 'programs do not count what they capture'
+account raw_syscalls:sys_enter "c[\"fired\"] == \"-\" && c[\"perf\"] == $N" 'perf counts what programs capture'
 workload syscalls $N
 start exec -v --capture bpf -e "$call" 'count(ev.id)' -p "$WORKLOAD"
 go
 wait $tracer
-account raw_syscalls:sys_enter "c[\"fired\"] == $N && c[\"used\"] == $N && c[\"way\"] == \"count\"" 'counted calls'
+account raw_syscalls:sys_enter "c[\"fired\"] == $N && c[\"perf\"] == $N && c[\"way\"] == \"count\"" 'counted calls'
+no_difference 'counted calls'
 workload syscalls $N
 start multi-trace -v --capture bpf -e "$call" -e "raw_syscalls:sys_exit/id==$GETPPID/" -p "$WORKLOAD"
 go
 wait $tracer
-account raw_syscalls:sys_exit "c[\"fired\"] == $N && c[\"way\"] == \"pair\"" 'paired calls'
+account raw_syscalls:sys_exit "c[\"fired\"] == $N && c[\"perf\"] == $N && c[\"way\"] == \"pair\"" 'paired calls'
+no_difference 'paired calls'
+for way in perf bpf; do
+	"$PROFSCRIPT" syscalls -v -m 4096 --capture $way -- bash -c 'for i in 1 2 3 4 5; do (exit 0); done' >out 2>err
+	expect_line "$way: ends without a start" \
+		'^syscalls: 6 ends of calls without a start: 5 of clone in new tasks, 1 of calls that had begun before the run$' err
+done
 
 # A part of them is used.
 workload syscalls $N

@@ -207,7 +207,8 @@ static void test_recorded(void **state)
 					      .wall_sec = 100,
 					      .events = events,
 					      .nr_events = 1,
-					      .first_sharers = {NULL, sharers}};
+					      .first_sharers = {NULL, sharers},
+					      .nodes = sharers};
 	m->clock = UINT64_MAX;
 	add_sample(m, START + 1 * MS, 0, 1);
 	add_sample(m, START + 95 * MS, 0, 95);
@@ -227,6 +228,8 @@ static void test_recorded(void **state)
 	assert_int_equal(session_cache_sharer(s, 1 << 30, 0), -1);
 	assert_int_equal(session_cache_sharer(s, 2, 8192), -1);
 	assert_int_equal(session_cache_sharer(s, 2, -1), -1);
+	assert_int_equal(session_cpu_node(s, 0, 1), 0);
+	assert_int_equal(session_cpu_node(s, 0, 3), -1);
 	assert_int_equal(session_add_event(s, &req, &err), 0);
 	session_set_interval(s, 10 * MS);
 	assert_int_equal(session_start(s, &target, &err), 0);
