@@ -49,6 +49,7 @@ struct source_target {
 	bool enable_on_exec;	    /* start events when the single thread calls exec() */
 	bool overwrite;		    /* rings keep the newest records, which are delivered at the
 				     * end of each interval and of the run */
+	bool mappings;		    /* also record MMAP: addresses will be symbolized */
 	uint32_t pages;		    /* per ring, a power of two */
 	uint32_t watermark;	    /* percent of the ring that wakes the reader */
 };
@@ -86,6 +87,7 @@ struct source_info {
 	/* By cache level - 1, for each CPU below CPUS_MAX: 1 + the first CPU that shares its data
 	 * cache; 0: unknown. NULL: unknown for all CPUs, or a live source. */
 	const uint16_t *first_sharers[CACHE_LEVELS];
+	const uint16_t *nodes; /* for each CPU 1 + its NUMA node; 0 and NULL as above */
 };
 
 struct source_ops {

@@ -192,8 +192,9 @@ local function pad(s, width, align)
   return align == 'left' and s .. blanks or blanks .. s
 end
 
---- Puts the decimal points of numbers below each other, and their units. Returns whether there are any.
-local function align_decimals(cells)
+--- Puts the units of numbers below each other, and the decimal points of numbers without a unit: those of 2.87 s and
+--- 80.2 ms are not to be compared. Returns whether there are any.
+local function align_numbers(cells)
   local parts, fraction_width, unit_width = {}, 0, 0
   for i, cell_text in ipairs(cells) do
     local whole, fraction, unit = cell_text:match '^(%-?%d+)(%.?%d*)(.*)$'
@@ -203,6 +204,7 @@ local function align_decimals(cells)
     end
   end
   if fraction_width + unit_width == 0 then return false end
+  if unit_width > 0 then fraction_width = 0 end
   for i, part in pairs(parts) do
     cells[i] = part[1] .. pad(part[2], fraction_width, 'left') .. pad(part[3], unit_width, 'left')
   end
@@ -248,7 +250,7 @@ local function lay_out(column, rows)
   local cells = {}
   for i, row in ipairs(rows) do cells[i] = cell(column, row) end
   local align = is_left(column, rows) and 'left' or 'right'
-  local has_parts = align == 'right' and not column.text and not column.format and align_decimals(cells)
+  local has_parts = align == 'right' and not column.text and not column.format and align_numbers(cells)
   local least = display_width(title)
   for _, s in ipairs(cells) do least = math.max(least, display_width(s)) end
   return { column = column, title = title, cells = cells, align = align, width = math.max(column.width or 0, least),
@@ -294,14 +296,13 @@ function tables.render(spec, rows, tty, width)
   return table.concat(lines, '\n') .. '\n'
 end
 
---- Returns a column of times in ns, which text has in us with three decimals: `max_ns`, below the heading max(us).
+--- Returns a column of times in ns: `max_ns`, below the heading max. Text has them as '1.08 s'.
 ---@param name string without its unit
----@param width integer
 ---@param is_sum? boolean it is the total of the row's histogram
 ---@return TableColumn
-function tables.us_column(name, width, is_sum)
-  return { name = name .. '_ns', title = name .. '(us)', width = width, format = '%.3f', scale = 1000,
-    metric = is_sum and 'counter' or 'gauge', of_histogram = is_sum }
+function tables.time_column(name, is_sum)
+  return { name = name .. '_ns', title = name, width = 8, unit = 'ns', metric = is_sum and 'counter' or 'gauge',
+    of_histogram = is_sum }
 end
 
 --- Returns a column with the field `than`, a count, and its percentage of the field `calls`.
@@ -330,10 +331,10 @@ tables.variance_option = { type = 'flag', help = 'also print the mean, the stand
 ---@param is_shown? boolean text has them, too (--variance)
 ---@return TableColumn[]
 function tables.variance_columns(is_shown)
-  local stddev, variance = tables.us_column('stddev', 12), tables.us_column('variance', 16)
-  variance.name, variance.title, variance.scale = 'variance_ns2', 'variance(us2)', 1e6
-  stddev.data_only, variance.data_only = not is_shown, not is_shown
-  return { stddev, variance }
+  local stddev = tables.time_column 'stddev'
+  stddev.data_only = not is_shown
+  return { stddev, { name = 'variance_ns2', title = 'variance(us2)', width = 16, format = '%.3f', scale = 1e6,
+    metric = 'gauge', data_only = not is_shown } }
 end
 
 --- Sets the fields of variance_columns() in a row.
@@ -347,17 +348,17 @@ function tables.variance_fields(row, stats) row.stddev_ns, row.variance_ns2 = st
 ---@param has_variance? boolean text has the mean, the standard deviation and the variance
 ---@return TableColumn[]
 function tables.latency_columns(than, before, has_variance)
-  local avg, spread = tables.us_column('avg', 12), tables.variance_columns(has_variance)
+  local avg, spread = tables.time_column 'avg', tables.variance_columns(has_variance)
   avg.data_only = not has_variance
   local columns = { unpack(before or {}) }
   for _, column in ipairs {
     { name = 'calls', width = 8, align = 'right', metric = 'counter', of_histogram = true },
-    tables.us_column('total', 16, true),
-    tables.us_column('min', 12),
-    tables.us_column('p50', 12),
-    tables.us_column('p95', 12),
-    tables.us_column('p99', 12),
-    tables.us_column('max', 12),
+    tables.time_column('total', true),
+    tables.time_column 'min',
+    tables.time_column 'p50',
+    tables.time_column 'p95',
+    tables.time_column 'p99',
+    tables.time_column 'max',
     tables.than_column(than),
     avg,
     spread[1],

@@ -141,10 +141,8 @@ function Gen:variable(node)
   local name = node.name
   local variable = self.variables[name]
   if variable then
-    if variable.type == 'string' then
-      if variable.call then self.calls[variable.call] = true end
-      return self:spill(str(variable.code), node.column)
-    end
+    if variable.call then self.calls[variable.call] = true end
+    if variable.type == 'string' then return self:spill(str(variable.code), node.column) end
     return load(variable.type, variable.code, ATOM)
   end
   local field = self.fields[name]

@@ -54,6 +54,9 @@ local SAMPLE = {
   _tid = { type = 'i32', code = 'e.tid' },
   _time = { type = 'i64', code = 'i64(e.time)' },
   _period = { type = 'u64', code = 'e.period' },
+  _node = { type = 'i32', code = 'env.node(e.cpu)', call = 'node' },
+  _cgroup = { type = 'u64', code = 'env.cgroup(e)', call = 'cgroup' },
+  _container = { type = 'string', code = 'env.container(e)', call = 'container' },
   _machine = { type = 'i32', code = 'rshift(e.flags, 8)' },
   _comm = { type = 'string', code = 'env.comm_get(e.tid, e.time)', call = 'comm_get' },
 }

@@ -26,7 +26,7 @@ local function element_type(field)
 end
 
 local function member(name)
-  return KEYWORDS[name] and ("p['%s']"):format(name) or 'p.' .. name
+  return KEYWORDS[name] and ("p['%s']"):format(name) or 'p.' .. name:gsub('%.', '__')
 end
 
 -- Returns offset and length of a dynamic field, decoded from its 32-bit word.

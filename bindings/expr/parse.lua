@@ -72,7 +72,7 @@ function Parser:assigned_target(node, column)
   if node.op == 'index' then
     self:fail(node.column, 'cannot assign to an array element', 'only fields that are numbers can')
   end
-  if node.op ~= 'var' then self:fail(column, 'only a variable can be assigned to') end
+  if node.op ~= 'var' or node.name:find('.', 1, true) then self:fail(column, 'only a variable can be assigned to') end
   self.assigned[node.name] = self.assigned[node.name] or node.column
   return node
 end
@@ -187,6 +187,9 @@ function Parser:parse_postfix()
     elseif self.print_format and (sign == '.' or sign == '->') then
       self:advance()
       node = { op = 'member', a = node, name = self:expect_name(), column = column }
+    elseif node.op == 'var' and (sign == '.' or sign == '->') then -- a chain of members is one field
+      self:advance()
+      node = { op = 'var', name = node.name .. '.' .. self:expect_name(), column = node.column }
     else
       break
     end

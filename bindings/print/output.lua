@@ -20,7 +20,6 @@ local C = ffi.C
 local output = { safe = text.safe }
 
 local STDOUT, STDERR, FLUSH_SIZE = 1, 2, 65536
-local GRACE = 1e9 -- ns after a signal in which what is still to come is printed
 local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact as a double
 local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 
@@ -62,6 +61,8 @@ function output.new(settings)
     has_screen = false, -- whether something else than lines is on the terminal
     has_prompt = false, -- whether lines are read from the terminal, so that reports must not take its place
     report_page = nil, -- a ReportPage that shows the reports of intervals that have pictures
+    _shown_events = 0, -- see is_overdue()
+    _before_signal = ffi.new 'uint64_t[1]',
     _escaped = 0, -- bytes at the head of _buffer that are ready to be written
     _headings = {},
   }, Output)
@@ -193,9 +194,13 @@ function Output:results(print)
 end
 
 --- Returns whether the run was asked to end so long ago that what is still to be printed is left, but for reports.
+---@param n integer how many events were printed since the last call
 ---@return boolean
 ---@package
-function Output:is_overdue() return C.signals_overdue(GRACE) end -- luacheck: no self
+function Output:is_overdue(n)
+  self._shown_events = self._shown_events + n
+  return C.signals_overdue(self._before_signal, self._shown_events)
+end
 
 --- Returns whether text was printed, in reports or otherwise.
 ---@return boolean

@@ -99,12 +99,17 @@ function Translator:field(name)
   return field
 end
 
-local function is_record_field(node) return node.op == 'member' and node.a.op == 'var' and node.a.name == 'REC' end
+--- Returns the name of a field, REC->name or REC->name.member; nil for anything else.
+local function record_field(node)
+  if node.op ~= 'member' then return end
+  if node.a.op == 'var' then return node.a.name == 'REC' and node.name or nil end
+  local outer = record_field(node.a)
+  return outer and outer .. '.' .. node.name
+end
 
 --- Translates REC->name.
 function Translator:member(node)
-  if not is_record_field(node) then give_up 'a member of a struct' end
-  local field = self:field(node.name)
+  local field = self:field(record_field(node) or give_up 'a member of a struct')
   if has(field, 'DYNAMIC') then return self:load('u32', field.offset) end
   if not has(field, 'ARRAY') then return self:load(elem_of(field), field.offset) end
   return {
@@ -312,7 +317,7 @@ function Translator:sizeof(node)
   if node.type then
     bytes = node.pointer > 0 and 8 or (INTEGERS[node.type] or give_up 'sizeof a struct').size
   else
-    bytes = self:field(is_record_field(node.a) and node.a.name or give_up 'sizeof an expression').size
+    bytes = self:field(record_field(node.a) or give_up 'sizeof an expression').size
   end
   return constant('u64', bytes)
 end

@@ -9,6 +9,7 @@ local processes = require 'bindings.select.processes'
 local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
+local unstarted = require 'bindings.report.unstarted'
 
 local C = ffi.C
 local account = {}
@@ -18,6 +19,7 @@ local MAX_COST = 0.5e6 -- ns per interval
 local SETTLED = 100e6 -- ns of events that may be on their way when counters are read
 
 ---@class Account
+---@field package _threads? number of the machine at the start
 ---@field package _told table<integer, boolean> events of which a difference has been reported
 ---@field package _last? { time: number, list: Figures[] } what the counters said at an earlier interval
 local Account = {}
@@ -26,7 +28,7 @@ Account.__index = Account
 ---@return Account
 function account.new()
   dispatch.forget_rejected()
-  return setmetatable({ _told = {} }, Account)
+  return setmetatable({ _told = {}, _threads = unstarted.threads() }, Account)
 end
 
 --- Returns the events of which records are read one by one.
@@ -52,6 +54,7 @@ local function figures_of(run, event)
     way = event.route.way,
     fired = is_none and 0 or has_counter and tonumber(got.fired) or nil,
     lost = is_none and 0 or has_counter and tonumber(got.lost) or nil,
+    captures_lost = got.is_sum and event.request.captured.rings ~= 0 and tonumber(got.lost) or nil,
     per = has_counter and got.per_sample > 0 and got.per_sample or nil,
     early = tonumber(got.early),
     read = tonumber(got.read),
@@ -65,17 +68,6 @@ local function figures_of(run, event)
     gate = event.gate,
     is_extra = event:is_aside(),
   }
-end
-
---- Returns the figures of an event that programs take.
----@param event Event
----@param n { taken: number, missed: number }
----@return Figures
-local function taken(event, n)
-  local filter = event.filters.kernel
-  if event.filters.user then filter = filter and filter .. ' && ' .. event.filters.user or event.filters.user end
-  return { name = event.name, way = event.route.way, fired = n.taken + n.missed, lost = n.missed, read = n.taken,
-    is_missed = true, rejected = {}, filters = { kernel = filter }, gate = event.gate, is_extra = event:is_aside() }
 end
 
 local function read(run)
@@ -160,16 +152,16 @@ function Account:close(run)
     for _, f in ipairs(list) do f.is_exact = f.is_exact and is_whole and stats.bad == 0 end
   end
   for _, f in ipairs(run.in_kernel:figures()) do table.insert(self._sums, f) end
-  local by_event = run.in_kernel:by_event()
   for i, event in ipairs(read_events(run)) do
     local f, again = self._list[i], run.in_kernel.second and run.in_kernel.second:of(event)
     if f.is_exact and again and again > f.fired + f.margin then f.hidden = again - f.fired end
     f.hiders = run.in_kernel:hiders(event)
+    if f.captures_lost == 0 then
+      local n, is_all = f.read + f.early + f.rest, run.in_kernel:captures_all(event)
+      f.counted, f.doubt = run.in_kernel:witness(event, n, is_all)
+    end
   end
-  for _, event in ipairs(run.events.list) do
-    local n = not event.is_derived and by_event[event]
-    if n then table.insert(self._list, taken(event, n)) end
-  end
+  for _, f in ipairs(run.in_kernel:taken()) do table.insert(self._list, f) end
 end
 
 --- Returns what the events are restricted to; nil: nothing.
@@ -250,12 +242,14 @@ function Account:silence(run) return figures.silence(asked(self._list), context_
 
 --- Prints what differs, and with -v the account.
 ---@param run Run
-function Account:report(run)
+---@param consumers Consumer[] the script's
+function Account:report(run, consumers)
   local context, all = { asks_perf = run.opt.capture == 'perf' }, {}
   for _, list in ipairs { self._list, self._sums } do
     for _, f in ipairs(list) do all[#all + 1] = f end
   end
   for _, line in ipairs(figures.differences(all, context)) do run.out:warn(('%s: %s'):format(run.name, line)) end
+  unstarted.report(run, consumers, self._threads)
   if run.opt.verbose >= 1 and #all > 0 then
     run.out:warn(('%s: account\n%s'):format(run.name, (figures.text(all):gsub('\n$', ''))))
   end

@@ -22,6 +22,8 @@ local figures = {}
 ---@field read number samples that were read
 ---@field rest? number that were in the rings when the run ended
 ---@field rejected table<string, number> by `filter`, `target`, `gate` and `limit`
+---@field counted? number by perf, of what programs took
+---@field doubt? string how that differs
 ---@field is_missed? boolean those that are lost were missed by a program
 ---@field hidden? number that perf's counter did not see, but BPF programs did
 ---@field hiders? string[] names of BPF programs of other tracers that may hide the event from perf
@@ -114,6 +116,7 @@ function figures.differences(list, context)
       lines[#lines + 1] = ('%d of %d %s are hidden from perf%s; --capture bpf has them'):format(f.hidden,
         f.fired + f.hidden, f.name, hider(f))
     end
+    lines[#lines + 1] = f.doubt
     if f.is_missed and f.lost > 0 then
       lines[#lines + 1] = ('%d of %d %s are missing: they interrupted the program that takes them'):format(f.lost,
         f.fired, f.name)
@@ -236,28 +239,32 @@ function figures.silence(list, context)
   return causes[1] and table.concat(causes, '; ', 1, math.min(#causes, MAX_CAUSES))
 end
 
-local SPEC = tables.offered('account', {
-  { name = 'event' },
-  { name = 'fired', width = 10, align = 'right' },
-  { name = 'lost', width = 8, align = 'right' },
-  { name = 'outside', width = 8, align = 'right' },
-  { name = 'read', width = 10, align = 'right' },
-  { name = 'filtered', width = 10, align = 'right' },
-  { name = 'used', width = 10, align = 'right' },
-  { name = 'way', align = 'left' },
-})
+local function columns(has_perf)
+  return {
+    { name = 'event' },
+    { name = 'fired', width = 10, align = 'right' },
+    { name = 'lost', width = 8, align = 'right' },
+    { name = 'outside', width = 8, align = 'right' },
+    { name = 'read', width = 10, align = 'right' },
+    { name = 'filtered', width = 10, align = 'right' },
+    { name = 'used', width = 10, align = 'right' },
+    { name = 'perf', width = 10, align = 'right', show = has_perf },
+    { name = 'way', align = 'left' },
+  }
+end
 
 --- Returns the account as a table.
 ---@param list Figures[] at least one
 ---@return string
 function figures.text(list)
-  local rows = {}
+  local rows, has_perf = {}, false
   for i, f in ipairs(list) do
+    has_perf = has_perf or f.counted ~= nil
     rows[i] = { event = f.name, fired = f.fired or '-', lost = f.lost or '-',
       outside = f.fired and (f.early or 0) + (f.rest or 0) or '-', read = f.read, filtered = rejected(f),
-      used = figures.used(f), way = f.way }
+      used = figures.used(f), perf = f.counted or '-', way = f.way }
   end
-  return tables.render(SPEC, rows)
+  return tables.render(tables.offered('account', columns(has_perf)), rows)
 end
 
 return figures

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Marks the results of a run that a signal has ended before all events were read: those of a recording, or those that
---- a live run had left in its rings a second later. Otherwise a live run that is interrupted is complete: it is of the
+--- a live run was too far behind to read. Otherwise a live run that is interrupted is complete: it is of the
 --- events until then.
 local ffi = require 'ffi'
 

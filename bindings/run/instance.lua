@@ -8,9 +8,10 @@ local failure = require 'bindings.base.failure'
 local needs = require 'bpf.plan.needs'
 local public_event = require 'bindings.view.public_event'
 local sample_filter = require 'bpf.run.sample_filter'
+local sample_words = require 'bpf.run.sample_words'
 local sampling = require 'bindings.view.sampling'
 local session_api = require 'bindings.run.session_api'
-local strings = require 'bindings.select.user_strings'
+local strings = require 'bpf.pointers.string_fields'
 local user_strings = require 'bpf.run.user_strings'
 local values = require 'bindings.options.values'
 local views = require 'bindings.view.views'
@@ -66,6 +67,15 @@ function Instance:wanted_strings()
     user_strings.want(self._strings, self.script.profiler.start, self.opt)
   end
   return self._strings
+end
+
+--- Returns whether the profiler, or one that uses it as a source, reads the control groups of tasks.
+---@return boolean
+function Instance:reads_groups()
+  if self._reads_groups == nil then
+    self._reads_groups = self.parent and self.parent:reads_groups() or sample_words.reads_groups(self.script, self.opt)
+  end
+  return self._reads_groups
 end
 
 --- Returns the profiler's own events, without those of its sources.

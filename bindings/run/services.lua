@@ -2,6 +2,7 @@
 --- Services: functions of the session that other modules use: task names, kernel symbols, stacks, C expressions, copies
 --- of events.
 local addresses = require 'bindings.print.addresses'
+local cgroups = require 'bpf.groups.cgroups'
 local events = require 'bindings.select.events'
 local expr = require 'bindings.expr.compile'
 local failure = require 'bindings.base.failure'
@@ -41,6 +42,8 @@ local MAX_STRING_KEYS = 65536 -- distinct strings used as keys; all others share
 ---@field key_printer fun(event: Event, key?: string): (fun(key: number|ffi.cdata*): string)?
 ---@field stack fun(e: ffi.cdata*): integer id of the event's stack; -1 if it was recorded without one
 ---@field part fun(e: ffi.cdata*, bit: integer): ffi.cdata* a part of the sample that is a single number
+---@field node fun(cpu: integer): integer NUMA node; -1: unknown
+---@field container fun(cgroup: number|ffi.cdata*): string its container, see bpf/groups/containers.lua
 ---@field frames Frames
 ---@field keep fun(ev: ffi.cdata*): ffi.cdata* returns a copy of the event that is valid as long as it is referenced
 ---@field of_machine fun(member: integer, has_our_threads: boolean): Services the same services with the names of
@@ -79,6 +82,10 @@ local function expression_env(session, member, out, self)
       return strings.id(ffi.string(bytes, libc.strnlen(bytes, length)))
     end,
     comm_get = function(tid, time) return self.task_name(tid, time or math.huge) end,
+    node = self.node,
+    cgroup = function(e) return self.part(e, C.PERF_SAMPLE_CGROUP) end,
+    container = function(e) return self.container(self.part(e, C.PERF_SAMPLE_CGROUP)) end,
+    container_of = self.container,
     syscall_name = function(nr) return names.syscall(nr, machine) end,
     exit_reason_str = names.exit_reason,
     ksymbol = function(address) return self.symbol(address) or ('0x%x'):format(address) end,
@@ -167,6 +174,7 @@ local function name_things(self, session, member, out, has_our_threads)
   function self.task_name(tid, time) return ffi.string(C.tasks_name(tasks, tid, time)) end
   function self.symbol(address, with_offset) return symbol(session, member, address, with_offset) end
   function self.kernel_string(address) return kernel_string(session, member, address) end
+  function self.node(cpu) return (C.session_cpu_node(session, member, cpu)) end
   self.expression_env = expression_env(session, member, out, self)
   return self
 end
@@ -200,6 +208,7 @@ function services.new(session, out, event_of, with_srcline, progress)
       return words ~= nil and words[0] or 0ULL
     end,
     frames = all_frames,
+    container = cgroups.container,
     keep = keeper(),
     warn = function(line) out:warn(line) end,
   }

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The third argument of start(): a script's access to its run. bindings/session has most of its functions, by topic.
+local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
 local bpf = require 'bindings.bpf.program'
 local check = require 'bindings.base.check'
@@ -12,6 +13,7 @@ local recorder = require 'bindings.run.recorder'
 local request = require 'bindings.session.request'
 local stacks = require 'bindings.session.stacks'
 local sys = require 'bindings.base.sys'
+local thread_set = require 'bindings.select.thread_set'
 local times = require 'bindings.session.times'
 
 local session_api = {}
@@ -19,7 +21,8 @@ local session_api = {}
 --- Functions are called without a colon: `session.now()`.
 ---@class Session
 ---@field per_thread boolean events are attached to threads (-p, -t, a workload) instead of CPUs
----@field named_threads boolean the user named threads, even if the profiler is `everywhere`
+---@field named_threads boolean the user named threads, even if the profiler is `everywhere`; of that also control
+--- groups
 ---@field instance_field '_cpu'|'_tid' what rows per instance are about: the thread of events with -p, -t or a workload,
 --- else the CPU
 ---@field instance_title 'CPU'|'THREAD' the same as a heading
@@ -88,15 +91,26 @@ local TOPICS = { request.events, request.known, request.settings, request.counts
 function session_api.new(instance)
   local run, opt, workload = instance.run, instance.run.opt, instance.run.workload
   local per_thread = attach.per_thread(opt, workload, run.everywhere)
+  local of_groups = run.everywhere and opt.cgroups ~= nil
   ---@class Session
   local api = {
     per_thread = per_thread,
     instance_field = per_thread and '_tid' or '_cpu',
     instance_title = per_thread and 'THREAD' or 'CPU',
-    named_threads = attach.names_threads(opt, workload),
+    named_threads = attach.names_threads(opt, workload) or of_groups,
     inherits = attach.inherits(opt, workload) and true or false,
     is_source = instance.parent ~= nil,
   }
+
+  --- Returns the threads that the user has named, for a profiler that is `everywhere`.
+  ---@return ThreadSet
+  ---@package
+  function api.thread_set()
+    if not of_groups then return thread_set.new(api.inherits) end
+    local targets, why = asm.attempt(function() return run.in_kernel:threads() end)
+    if not targets then failure.unavailable('%s: cannot follow the threads of --cgroups: %s', run.name, why) end
+    return thread_set.of(targets)
+  end
   local of = { instance = instance, run = run, set = instance.set }
   function of.check_start(name)
     if instance.settled then error(name .. ': only valid in start()', 3) end

@@ -109,7 +109,9 @@ end
 ---@param version Version
 ---@param targets? Branch[] see setup.filter()
 function setup.passes(run, version, targets)
-  local limits = version:limits()
+  local limits, containers = version:limits(), target_filter.containers(run)
+  for _, branch in ipairs(targets or {}) do table.insert(containers or {}, branch) end
+  targets = containers or targets
   version:add_passes(targets, limits)
   run:print_only(function() return printed.events(run, version.checked) end)
   run:call('prepare', taken_by(targets, limits, run.events.list))

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Catalog: the available events of this machine or of a recording. All code that lists events, completes or suggests
 --- names uses it.
+local access = require 'bpf.pointers.access'
 local ffi = require 'ffi'
 local failure = require 'bindings.base.failure'
 local glob = require 'bindings.base.glob'
@@ -226,12 +227,14 @@ function Catalog:entries()
   return all, message
 end
 
---- Returns whether a tracepoint or record exists. True for all probes: only setting one shows whether it is valid.
+--- Returns whether a tracepoint or record exists. True for all probes and events with typed arguments: only setting
+--- one shows whether it is valid.
 ---@param name string "sys:name"
 function Catalog:has(name)
   local system, event = name:match '^(.-):(.*)$'
   return system ~= nil
-    and (probes.is_probe(system) or records.find(name) ~= nil or self:tracepoint(system, event) ~= nil)
+    and (probes.is_probe(system) or access.is_system(system) or records.find(name) ~= nil
+      or self:tracepoint(system, event) ~= nil)
 end
 
 --- Returns whether an event is available on this machine or in the recording.

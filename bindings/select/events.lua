@@ -18,8 +18,9 @@ local records = require 'bindings.select.records'
 local route = require 'bpf.plan.route'
 local sampling = require 'bindings.view.sampling'
 local selector = require 'bindings.select.selector'
+local string_fields = require 'bpf.pointers.string_fields'
 local sys = require 'bindings.base.sys'
-local user_strings = require 'bindings.select.user_strings'
+local typed_events = require 'bpf.pointers.typed_events'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -252,6 +253,21 @@ local function new_request(found, params, bits, machine)
   return request
 end
 
+--- Returns the parameters of an event, with the control group in its samples if it is read and an own event has it.
+function events:with_groups(full, found, params)
+  if found.list or found.record or self.machine or not self.owner:reads_groups() then return params end
+  local copy = {}
+  for name, value in pairs(params) do copy[name] = value end
+  copy.sample = { 'cgroup', unpack(params.sample or {}) }
+  if self.is_recording then
+    local request = new_request(found, copy, sampling.OF_ALL)
+    if bit.band(C.session_sample_type(self.session, request), sampling.OF_ALL) == 0 then
+      failure.usage('%s: %s has no control groups in this recording; record it with --all-cgroups', self.profiler, full)
+    end
+  end
+  return copy
+end
+
 --- Adds an event.
 ---@param full string its name
 ---@param found { type: integer, config: integer, tracepoint?: ffi.cdata*, system?: string } or a PerfEvent
@@ -259,7 +275,7 @@ end
 ---@param params? EventParameters
 ---@return Event
 function events:add(full, found, parsed, params)
-  params = params or {}
+  params = self:with_groups(full, found, params or {})
   local list, by_name = found.list or {}, {}
   local is_perf_event = not found.list and not found.tracepoint and found.name ~= 'bpf-output'
   local bits = sampling.bits(params)
@@ -316,7 +332,7 @@ end
 
 function events:add_tracepoint(system, name, parsed, params, tp)
   tp = tp or self:find(system, name)
-  local strings = not self.is_recording and user_strings.add(self.catalog, system, name, tp, self.owner)
+  local strings = not self.is_recording and string_fields.add(self.catalog, system, name, tp, self.owner)
   local request = { type = TRACEPOINT, config = C.tracepoint_id(tp), tracepoint = tp, system = system }
   local added = self:add(system .. ':' .. name, request, parsed, params)
   added:set_strings(strings)
@@ -497,6 +513,10 @@ function events:select_one(text, one, params, found)
     self:add_recorded_probe(one, params, found)
   elseif self.machine and self:is_source(one) then
     refuse(text, one.column, "pull= takes events of others, but '" .. one.text:match '^[^/]*' .. "' is created here")
+  elseif typed_events.is_one(self, one) then
+    for _, request in ipairs(typed_events.requests(self, one)) do
+      found[#found + 1] = self:add(request.name, request, one, params)
+    end
   elseif probes.is_probe(one.system) then
     local name, requests = self:probe_requests(one)
     for _, request in ipairs(requests) do

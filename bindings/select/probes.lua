@@ -11,6 +11,7 @@ local perf_events = require 'bindings.view.perf_events'
 local processes = require 'bindings.select.processes'
 local sys = require 'bindings.base.sys'
 local usdt = require 'bindings.select.usdt'
+local views = require 'bindings.view.views'
 
 local C = ffi.C
 local probes = {}
@@ -37,26 +38,11 @@ local MAX_SEMAPHORE = 2 ^ 32 -- the PMU's ref_ctr_offset has 32 bits
 ---@param system string
 function probes.is_probe(system) return KINDS[system] ~= nil end
 
--- Fields of the records of the PMUs, which have no format file.
-local function field(name, type, offset, size, flags)
-  return { name = name, type = type, offset = offset, size = size, elem_size = size, count = 1, flags = flags }
-end
-local function fields(...)
-  local list = {
-    field('common_type', 'unsigned short', 0, 2, C.FIELD_COMMON),
-    field('common_flags', 'unsigned char', 2, 1, C.FIELD_COMMON),
-    field('common_preempt_count', 'unsigned char', 3, 1, C.FIELD_COMMON),
-    field('common_pid', 'int', 4, 4, bit.bor(C.FIELD_COMMON, C.FIELD_SIGNED)),
-  }
-  for i, name in ipairs { ... } do
-    list[#list + 1] = field(name, 'unsigned long', 8 * i, 8, 0)
-  end
-  return list
-end
+-- The records of the PMUs, which have no format file.
 local RECORDS = {
-  [false] = { list = fields '__probe_ip', print_fmt = '"(%lx)", REC->__probe_ip' },
+  [false] = { list = views.record_fields '__probe_ip', print_fmt = '"(%lx)", REC->__probe_ip' },
   [true] = {
-    list = fields('__probe_func', '__probe_ret_ip'),
+    list = views.record_fields('__probe_func', '__probe_ret_ip'),
     print_fmt = '"(%lx <- %lx)", REC->__probe_ret_ip, REC->__probe_func',
   },
 }

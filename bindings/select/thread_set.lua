@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Sets of threads: those that the user has named, and with `inherits` those that they create.
+--- Sets of threads: those that the user has named, and with `inherits` those that they create; or those of control
+--- groups, which programs in the kernel mark.
 local ffi = require 'ffi'
 local sys = require 'bindings.base.sys'
 
@@ -31,6 +32,17 @@ function thread_set.new(inherits)
     if has(before) then set[before], set[tid] = 0, 1 end
   end
   return { has = has, born = born, add = add, moved = moved }
+end
+
+local function nothing() end
+
+--- Returns the threads that programs mark (bpf/gen/targets.lua).
+---@param targets Targets
+---@return ThreadSet
+function thread_set.of(targets)
+  local marks = targets.marks.bytes
+  return { has = function(tid) return tid > 0 and tid < MAX and marks[tid] == 1 end, add = nothing, born = nothing,
+    moved = nothing }
 end
 
 return thread_set

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Names and properties of what events are about.
 local caches = require 'bindings.session.caches'
-local cgroups = require 'bindings.session.cgroups'
+local cgroups = require 'bpf.groups.cgroups'
 local check = require 'bindings.base.check'
 local countable = require 'bindings.base.countable'
 local output = require 'bindings.print.output'
@@ -42,6 +42,14 @@ function names.add(api, of)
     return cgroups.name(tonumber(id))
   end
 
+  --- Returns the container, pod or systemd unit whose tasks are in a control group of this machine.
+  ---@param id number `ev._cgroup`
+  ---@return string name the path of the group if it is none of these; the id if the group is unknown
+  function api.container_name(id)
+    check.is(tonumber(id), 'number', 'session.container_name takes the id of a control group (ev._cgroup)')
+    return cgroups.container(id)
+  end
+
   --- Returns the registers of a sample. Its event must have been requested with sample = { 'regs_user' } or
   --- { 'regs_intr' }.
   ---@param ev Ev
@@ -62,7 +70,7 @@ function names.add(api, of)
     check.is(level, 'number', 'session.cache_sharers takes a cache level')
     return caches.sharers(run, level)
   end
-  countable.add_text(api.syscall_name)
+  for _, text in ipairs { api.syscall_name, api.cgroup_name, api.container_name } do countable.add_text(text) end
 end
 
 return names

@@ -11,6 +11,7 @@ local recorded = require 'bindings.select.recorded'
 local sys = require 'bindings.base.sys'
 local tally = require 'bpf.ways.count'
 local task_states = require 'bpf.ways.states'
+local waits = require 'bpf.ways.waits'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
@@ -184,6 +185,15 @@ function request.task_times(api, of)
   function api.task_states(settings)
     check_start 'session.task_states'
     return task_states.new(instance, settings)
+  end
+
+  --- Adds up how long tasks are off their CPU, in the kernel if possible. Only valid in start().
+  ---@param settings WaitsSettings
+  ---@return WaitsOffer
+  ---@package
+  function api.waits(settings)
+    check_start 'session.waits'
+    return waits.new(instance, settings)
   end
 end
 

@@ -36,7 +36,8 @@ local function has(field, flag) return bit.band(field.flags, FIELD[flag]) ~= 0 e
 views.has = has
 
 --- Members that every event has, besides the methods.
-views.SAMPLE_WORDS = { '_time', '_stack', '_pid', '_tid', '_cpu', '_machine', '_comm', '_event', '_period', '_key' }
+views.SAMPLE_WORDS = { '_time', '_stack', '_pid', '_tid', '_cpu', '_node', '_machine', '_comm', '_event',
+  '_period', '_key' }
 views.METHODS = { 'keep', 'u64', 'string' }
 
 --- Returns the field that has the string behind a pointer. Linux 6.19 uses the same name.
@@ -84,6 +85,24 @@ function views.fields(tp)
   return list, by_name
 end
 
+local function plain_field(name, type, offset, size, flags)
+  return { name = name, type = type, offset = offset, size = size, elem_size = size, count = 1, flags = flags }
+end
+
+--- Returns the fields of records that have no format file: those that all records begin with, then numbers.
+---@param ... string names of the numbers
+---@return Field[]
+function views.record_fields(...)
+  local list = {
+    plain_field('common_type', 'unsigned short', 0, 2, FIELD.COMMON),
+    plain_field('common_flags', 'unsigned char', 2, 1, FIELD.COMMON),
+    plain_field('common_preempt_count', 'unsigned char', 3, 1, FIELD.COMMON),
+    plain_field('common_pid', 'int', 4, 4, bit.bor(FIELD.COMMON, FIELD.SIGNED)),
+  }
+  for i, name in ipairs { ... } do list[#list + 1] = plain_field(name, 'unsigned long', 8 * i, 8, 0) end
+  return list
+end
+
 --- Describes the type of a field in words.
 ---@param field Field
 ---@return string
@@ -108,7 +127,8 @@ end
 ---@param fields table<string, Field>
 ---@return table<string, boolean>
 function views.texts(fields)
-  local texts = { _comm = true, _event = true, _pid = false, _tid = false, _cpu = false, _time = false }
+  local texts = { _comm = true, _event = true, _container = true, _cgroup = false, _node = false, _pid = false,
+    _tid = false, _cpu = false, _time = false }
   for name, field in pairs(fields) do
     local is_text = has(field, 'STRING')
     if is_text or not has(field, 'ARRAY') and not has(field, 'DYNAMIC') then texts[name] = is_text end
@@ -145,7 +165,7 @@ local function identity(v) return v end
 
 --- Returns the declaration of the field in the payload's struct.
 local function member(field)
-  local name = field.name
+  local name = field.name:gsub('%.', '__')
   if has(field, 'DYNAMIC') then return 'uint32_t ' .. name end
   if has(field, 'STRING') then return ('char %s[%d]'):format(name, field.size) end
   if is_array(field) then return ('%s %s[%d]'):format(int_type(field), name, field.count) end
@@ -153,7 +173,7 @@ local function member(field)
   return ('uint8_t %s[%d]'):format(name, field.size)
 end
 
-local function is_identifier(name) return name:match '^[%a_][%w_]*$' ~= nil end
+local function is_identifier(name) return name:match '^[%a_][%w_.]*$' ~= nil end
 
 --- Returns the members of a packed struct with all fields at their offsets. Omits fields that overlap earlier ones or
 --- whose names are not C identifiers.
@@ -270,6 +290,13 @@ local function array_of(new_array, ev, e)
   return array
 end
 
+--- Returns the part of an event whose fields begin with a member's name: `ev.prev`, of which `ev.prev.pid` is a field.
+local function node_of(type, ev, e)
+  local node = cast(type, ev)
+  if band(e.flags, KEPT) ~= 0 then owners[node] = ev end
+  return node
+end
+
 local pointer_types = {}
 
 --- Returns the C type to load a field with.
@@ -319,6 +346,7 @@ end
 ---@field _pid integer process; -1: unknown, as in events of an exited thread
 ---@field _tid integer thread
 ---@field _cpu integer -1: unknown
+---@field _node integer NUMA node of the CPU; -1: unknown
 ---@field _machine integer 0: of this machine; from 1: of the machines of pull=, in the order of their first use
 ---@field _comm string name of the thread at that time
 ---@field _event string name of the event: 'sched:sched_switch'
@@ -329,8 +357,9 @@ end
 ---@field _ip number only in perf's own events: address of the interrupted instruction
 ---@field _addr number only in perf's own events: the sampled data address; 0: none
 ---@field _weight number only if requested with sample = { 'weight' }; likewise _data_src and _phys_addr
----@field _cgroup number only if requested with sample = { 'cgroup' }: id of the control group (version 2) that the
---- thread is in, for session.cgroup_name(); 0: unknown, as for tracepoints with --call-graph dwarf
+---@field _cgroup number id of the control group (version 2) that the thread is in, for session.cgroup_name(); 0:
+--- unknown, as for tracepoints with --call-graph dwarf. Only in events of this machine, and in recordings that have it
+---@field _container string name of the container, pod or systemd unit of `_cgroup`; the path of any other group
 ---@field _parent integer only in the handler `fork`: the thread that created the new one
 ---@field u64 fun(self: Ev, field: string): integer64 all 64 bits of a field
 ---@field string fun(self: Ev, name: string): string the string to which an argument of a system call points, in
@@ -392,29 +421,45 @@ end
 
 -- The upvalues of the generated functions. Compiled code treats them as constants.
 local UPVALUES = 'local cast, event_of, as_event, pointer, arrays, array_of, ffi_string, bounded_string,'
-  .. ' dynamic_string, dynamic_bytes, i64, u64, task_name, stack, part, keep, u64_of, string_of, expired, unknown,'
-  .. ' rshift, member_shift = ...\n'
+  .. ' dynamic_string, dynamic_bytes, i64, u64, task_name, stack, part, keep, node, container, u64_of,'
+  .. ' string_of, expired, unknown, rshift, member_shift, nodes, node_of = ...\n'
 
 --- Members of the sample and methods, with the Lua code to read them.
 local WORDS = {
   { '_time', 'e.time' }, { '_pid', 'e.pid' }, { '_tid', 'e.tid' }, { '_cpu', 'e.cpu' },
-  { '_comm', 'task_name(e.tid, e.time)' }, { '_stack', 'stack(e)' }, { '_period', 'u64(e.period)' },
-  { '_key', 'i64(e.key)' }, { '_machine', 'rshift(e.flags, member_shift)' }, { 'keep', 'keep' }, { 'u64', 'u64_of' },
-  { 'string', 'string_of' },
+  { '_node', 'node(e.cpu)' }, { '_comm', 'task_name(e.tid, e.time)' }, { '_stack', 'stack(e)' },
+  { '_period', 'u64(e.period)' }, { '_key', 'i64(e.key)' }, { '_machine', 'rshift(e.flags, member_shift)' },
+  { 'keep', 'keep' }, { 'u64', 'u64_of' }, { 'string', 'string_of' },
 }
 
---- Returns the body of a function(ev, k) that reads member k.
-local function index_source(view)
-  local code = { '  local e = event_of(ev)\n' }
+--- Returns the body of a function(ev, k) that reads member k, or with a prefix such as 'prev.' the field 'prev.' .. k.
+--- each_node(prefix) is called for the members of members.
+local function index_source(view, prefix, each_node)
+  local code, nodes = { '  local e = event_of(ev)\n' }, {}
   local function case(name, value, before)
     code[#code + 1] = ("  if k == '%s' then %s return (%s) end\n"):format(name, before or '', value)
   end
-  for _, word in ipairs(view.parts) do case('_' .. word, ('u64(part(e, %d))'):format(sampling.NUMBERS[word])) end
+  for _, word in ipairs(view.parts) do
+    local value = ('part(e, %d)'):format(sampling.NUMBERS[word])
+    case('_' .. word, ('u64(%s)'):format(value))
+    if word == 'cgroup' then case('_container', ('container(%s)'):format(value)) end
+  end
   local check = ('if e.raw_size < %d then return expired() end'):format(view.size)
-  for _, field in ipairs(view.list) do case(field.name, reader(field), check) end
-  for _, word in ipairs(WORDS) do case(word[1], word[2]) end
-  case('_event', ('%q'):format(view.name))
-  code[#code + 1] = '  return unknown(k)\n'
+  for _, field in ipairs(view.list) do
+    local node = field.name:sub(1, #prefix) == prefix and field.name:match('^([^.]+)%.', #prefix + 1)
+    if node and not nodes[node] then
+      nodes[node] = true
+      each_node(prefix .. node .. '.')
+      case(node, ("node_of(nodes['%s%s.'], ev, e)"):format(prefix, node))
+    end
+  end
+  for _, field in ipairs(view.list) do
+    local name = field.name:sub(#prefix + 1)
+    if prefix .. name == field.name and not name:find('.', 1, true) then case(name, reader(field), check) end
+  end
+  for _, word in ipairs(prefix == '' and WORDS or {}) do case(word[1], word[2]) end
+  if prefix == '' then case('_event', ('%q'):format(view.name)) end
+  code[#code + 1] = ("  return unknown('%s' .. k)\n"):format(prefix)
   return table.concat(code)
 end
 
@@ -460,11 +505,14 @@ local makers = {}
 function makers.type(view) return opaque(view.index) end
 
 function makers.index(view)
-  local name, context, arrays = view.name, view.context, {}
+  local name, context, arrays, nodes = view.name, view.context, {}, {}
   for _, field in ipairs(view.list) do
     if is_array(field) then arrays[field.name] = array_type(field, view.size) end
   end
-  local function unknown(k) error(("event %s has no field '%s'"):format(name, tostring(k)), 2) end
+  local function unknown(k)
+    error(("event %s has no field '%s'%s"):format(name, tostring(k), next(nodes) and '; write all of ev.%s where it is'
+      .. ' the parameter of a function' or ''):format(tostring(k)), 2)
+  end
   local function no_string(k)
     error(("event %s has no string '%s'; its name must be written out in ev:string('%s')"):format(name, tostring(k),
       tostring(k)), 2)
@@ -472,10 +520,13 @@ function makers.index(view)
   local function compile(text, u64_of, string_of)
     local chunk = assert(loadstring(UPVALUES .. 'return function(ev, k)\n' .. text .. 'end', '=view of ' .. name))
     return chunk(cast, event_of, views.event, pointer_types, arrays, array_of, ffi.string, bounded_string,
-      dynamic_string, dynamic_bytes, i64, u64, context.task_name, context.stack, context.part, context.keep, u64_of,
-      string_of or no_string, expired, unknown, bit.rshift, tonumber(C.EVENT_MEMBER_SHIFT))
+      dynamic_string, dynamic_bytes, i64, u64, context.task_name, context.stack, context.part, context.keep,
+      context.node, context.container, u64_of, string_of or no_string, expired, unknown, bit.rshift,
+      tonumber(C.EVENT_MEMBER_SHIFT), nodes, node_of)
   end
-  return compile(index_source(view), compile(u64_source(view)), compile(string_source(view)))
+  local each_node
+  function each_node(prefix) nodes[prefix] = opaque(compile(index_source(view, prefix, each_node))) end
+  return compile(index_source(view, '', each_node), compile(u64_source(view)), compile(string_source(view)))
 end
 
 function makers.payload(view)
@@ -505,6 +556,7 @@ function views.new(name, list, context, sample)
     if sampling.NUMBERS[part] then
       parts[#parts + 1] = part
       names[#names + 1] = '_' .. part
+      if part == 'cgroup' then names[#names + 1] = '_container' end
     end
   end
   for _, field in ipairs(list) do

@@ -24,6 +24,8 @@ local arguments = {}
 ---@field [3] string|string[]? alternatives, as kernels differ
 ---@field cast? 'i32'|'u32'
 ---@field compute? fun(a: Asm, to: integer, first?: integer) first: see Arguments:prepare()
+---@field load? fun(a: Asm, size: integer, to: integer, context: integer, at: integer) see Source.load
+---@field address? fun(a: Asm, to: integer, context: integer) beside load
 ---@field write? fun(a: Asm, to: integer, off: integer, task: integer) see Source.write; it cannot be loaded
 
 local function task(argument, member) return { argument, 'task_struct', member } end
@@ -145,8 +147,10 @@ local Arguments, Source = source.derive { has_no_record = true }, source.base
 --- Returns the source of an event's fields. It refuses fields that cannot be told from the arguments.
 ---@param event string "sys:name"
 ---@param options? SourceOptions
+---@param typed? TypedEvent an event with typed arguments
 ---@return Source
-function arguments.of(event, options)
+function arguments.of(event, options, typed)
+  if typed then return Arguments:with(options, { event = event, from = typed.from }) end
   return Arguments:with(options, { event = event, from = fields_of(event), call = system_calls.of(event) })
 end
 
@@ -200,6 +204,7 @@ end
 
 function Arguments:load(a, size, to, field, at)
   local from, offset, width = resolve(self, field)
+  if from.load then return from.load(a, size, to, CONTEXT, at) end
   if from.compute then
     if at > 0 or size ~= field.size then asm.refuse("'%s' is not an array", field.name) end
     return from.compute(a, to, self.first)
@@ -226,6 +231,7 @@ end
 
 function Arguments:address(a, to, field)
   local from, offset = resolve(self, field)
+  if from.address then return from.address(a, to, CONTEXT) end
   if not offset then asm.refuse("'%s' is not an array", field.name) end
   a:load(8, to, CONTEXT, 8 * from[1])
   a:alu('add', to, offset)

@@ -117,7 +117,8 @@ end
 
 -- Variables ---------------------------------------------------------------------------------------
 
-local SAMPLE = { _cpu = true, _pid = true, _tid = true, _time = true, _period = true, _comm = true }
+local SAMPLE = { _cpu = true, _node = true, _cgroup = true, _pid = true, _tid = true, _time = true, _period = true,
+  _comm = true }
 
 --- Returns whether a name is a variable of the sample.
 function Compiler:is_sample(name)

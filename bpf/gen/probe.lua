@@ -27,6 +27,7 @@ end
 
 ---@class ProbeSpec
 ---@field event string "sys:name"
+---@field typed? TypedEvent it has typed arguments
 ---@field switch Switch
 ---@field filters Compiled[] all must be true
 ---@field own_pid? integer ignore what this process does outside interrupts
@@ -56,7 +57,7 @@ local function unless_ours(a, source, own_pid)
 end
 
 local function generate(spec, body)
-  local a, source = asm.new(), arguments.of(spec.event, spec.options)
+  local a, source = asm.new(), arguments.of(spec.event, spec.options, spec.typed)
   local places = { cpu = a:take(8), side = a:take(8) }
   a:alu_r('mov', asm.CONTEXT, 1)
   if spec.targets then spec.targets:check(a, 'done', spec.is_exit) end
@@ -100,8 +101,10 @@ end
 ---@return Descriptor program
 function probe.load(spec, body)
   local a, call, place = generate(spec, body)
+  local typed = spec.typed
   local loaded = program.load(a, { type = 'tracing', name = probe.name(spec), title = spec.event,
-    tracepoint = types.tracepoint(call and call.tracepoint or spec.event:match ':(.*)$') })
+    tracepoint = typed and typed.id or types.tracepoint(call and call.tracepoint or spec.event:match ':(.*)$'),
+    attach = typed and typed.attach })
   loaded.call, loaded.place = call, place
   return loaded
 end

@@ -187,6 +187,16 @@ function program.put(map, at, loaded)
   if code ~= 0 and code ~= -libc.ENOENT then refuse_open('cannot fill a BPF map', -code) end
 end
 
+--- Sets a value in a hash.
+---@param map Descriptor
+---@param key ffi.cdata*
+---@param value ffi.cdata*
+function program.set(map, key, value)
+  if is_dry then return end
+  local code = open_library().bpf_map_update_elem(map.fd, key, value, 0)
+  if code ~= 0 then refuse_open('cannot fill a BPF map', -code) end
+end
+
 --- Creates an array of values for each CPU: the memory of a program.
 ---@param value_size integer bytes
 ---@param entries? integer
@@ -296,7 +306,8 @@ end
 ---@field type string key of TYPES
 ---@field name string what it does, see named()
 ---@field title? string in listings; default: its name
----@field tracepoint? integer BTF id of the tracepoint's type, for programs of type tracing
+---@field tracepoint? integer BTF id of the tracepoint's type, or of a function, for programs of type tracing
+---@field attach? integer enum bpf_attach_type of these; default: a tracepoint with typed arguments
 
 --- Loads a program. Refuses if the kernel does.
 ---@param code Asm
@@ -313,7 +324,7 @@ function program.load(code, spec)
   end
   local opts = ffi.new('struct bpf_prog_load_opts', {
     prog_flags = spec.type == 'syscall' and SLEEPABLE or 0,
-    expected_attach_type = spec.tracepoint and ATTACH_RAW_TP or 0,
+    expected_attach_type = spec.tracepoint and (spec.attach or ATTACH_RAW_TP) or 0,
     attach_btf_id = spec.tracepoint or 0,
   })
   opts.sz = ffi.sizeof(opts)

@@ -20,6 +20,13 @@ local source = {}
 ---@field task? integer place on the stack: the current task, if the program knows it
 ---@field comm? fun(self, a: Asm, at: integer) copies the name of the current task, 16 bytes, to r10 + at
 
+--- Variables of the sample that a helper returns. The node is that of the CPU, the group that of the current task.
+local NUMBERS = {
+  _cpu = { helper = 'get_smp_processor_id', type = 'i32' },
+  _node = { helper = 'get_numa_node_id', type = 'i32' },
+  _cgroup = { helper = 'get_current_cgroup_id', type = 'u64' },
+}
+
 --- The variables of the sample, as they are when the program runs.
 local Source = {}
 Source.__index = Source
@@ -35,9 +42,9 @@ function Source:variable(a, name)
   end
   if name == '_tid' then return half(function() end) end
   if name == '_pid' then return half(function() a:alu('rsh', 0, 32) end) end
-  if name == '_cpu' then
-    a:call 'get_smp_processor_id'
-    return 'i32'
+  if NUMBERS[name] then
+    a:call(NUMBERS[name].helper)
+    return NUMBERS[name].type
   elseif name == '_time' and self.time_base then
     a:call 'ktime_get_ns'
     a:value(1, self.time_base)

@@ -64,6 +64,7 @@ function switch.part(a, places, to, of, none)
   a:alu_r('add', to, to == 0 and 1 or 0)
 end
 
+--- Sets the bytes of the CPUs that are traced.
 local function set(self, value)
   if not self._cpus then return ffi.fill(self._map.bytes, self.nr_cpus, value) end
   for _, cpu in ipairs(self._cpus) do
@@ -81,13 +82,16 @@ function Switch:on() set(self, self.side) end
 ---@param session ffi.cdata*
 function Switch:end_with(session) ffi.C.session_clear_at_stop(session, self._map.bytes, self.nr_cpus) end
 
---- Makes programs continue on the other side, which they must have: the run had intervals when they were loaded.
+--- Makes programs continue on the other side, which they must have: the run had intervals when they were loaded. Those
+--- that have been stopped do not begin again.
 ---@return integer side that can be read now
 function Switch:turn()
   assert(self.sides == 2, 'the maps of the programs have one side')
   local before = self.side
   self.side = 3 - before
-  set(self, self.side)
+  for cpu = 0, self.nr_cpus - 1 do
+    if self._map.bytes[cpu] ~= 0 then self._map.bytes[cpu] = self.side end
+  end
   wait()
   return before
 end

@@ -144,6 +144,9 @@ local function part_of(fields, text, env)
       function(word) return late(call, word) end)
   end
   if node.op == 'var' and node.name == '_comm' then return COMM end
+  if node.op == 'var' and node.name == '_container' then
+    return number_part(expr.compile('_cgroup', fields).tree, env.container_of)
+  end
   local field = node.op == 'var' and fields[node.name]
   if field and has(field, 'ARRAY') and field.size == NAME then return name_field(field) end
   asm.refuse("'%s' is text that only profscript can read", text)

@@ -17,6 +17,7 @@ local targets = {}
 
 local MARKED, AT_EXEC = 1, 2 -- the second: it becomes a target when it executes the workload's command
 local MAX_GROUPS = 64
+local MAX_GROUPS_OF_THREADS = 65536
 local COMM_END = 8 -- offset of the second half of a name
 local WAITING = 'pt-exec\0' -- of "profscript-exec", the name of a child that waits to become the workload
 
@@ -172,6 +173,131 @@ end
 
 function Threads:close()
   for _, link in ipairs(self._links) do link:close() end
+end
+
+-- Threads of control groups -------------------------------------------------------------------------
+
+--- Groups to which some may be added while programs run.
+---@class Groups
+---@field map Descriptor a hash whose keys are their ids
+---@field made ffi.cdata* uint64_t *: how many groups the machine has made since the programs run
+
+---@class GroupThreads: Targets
+---@field groups Groups
+local GroupThreads = setmetatable({}, { __index = Threads })
+GroupThreads.__index = GroupThreads
+
+--- Generates code that goes on if the group whose id is in r1 is one of ours, and jumps to `none` otherwise. Uses r0 to
+--- r5.
+local function find_id(self, a, none)
+  local key = a:take(8)
+  a:store(8, asm.FRAME, key, 1)
+  a:map(1, self.groups.map)
+  a:address(2, asm.FRAME, key)
+  a:call 'map_lookup_elem'
+  a:jump('==', 0, 0, none)
+  a:give(key, 8)
+end
+
+--- The same for the group at r1.
+local function find_group(self, a, none)
+  a:load(8, 1, 1, (types.member('cgroup', 'kn')))
+  a:load(8, 1, 1, (types.member('kernfs_node', 'id')))
+  find_id(self, a, none)
+end
+
+--- A thread has the mark of the group that it is in where the tracepoint has it as an argument.
+local function mark_argument(self, tracepoint, argument)
+  add_program(self, tracepoint, function(a)
+    a:load(8, 7, CONTEXT, 8 * argument)
+    types.cast(a, 7, 'task_struct')
+    a:load(4, 8, 0, (types.member('task_struct', 'pid')))
+    a:jump('==', 8, 0, 'done')
+    a:jump('>=', 8, sys.PIDS_MAX, 'done')
+    a:load(8, 1, 0, (types.member('task_struct', 'cgroups')))
+    a:load(8, 1, 1, (types.member('css_set', 'dfl_cgrp')))
+    a:alu('mov', 7, 0)
+    find_group(self, a, 'other')
+    a:alu('mov', 7, MARKED)
+    a:label 'other'
+    a:map_value(1, self.marks, 0)
+    a:alu_r('add', 1, 8)
+    a:store(1, 1, 0, 7)
+  end)
+end
+
+--- A group within one of ours is one of ours. Others may be, too: their names say that.
+local function follow_groups(self)
+  local made = program.mapped(8, 'groups_made')
+  self.groups = { map = program.hash(8, 8, MAX_GROUPS_OF_THREADS, 'target_groups'), _made = made,
+    made = ffi.cast('uint64_t *', made.bytes) }
+  add_program(self, 'cgroup_mkdir', function(a)
+    a:map_value(1, made, 0)
+    a:alu('mov', 2, 1)
+    a:atomic_add(8, 1, 0, 2)
+    a:load(8, 7, CONTEXT, 0)
+    types.cast(a, 7, 'cgroup')
+    a:alu_r('mov', 7, 0)
+    a:load(8, 1, 7, (types.member('cgroup', 'self.parent')))
+    a:load(8, 1, 1, (types.member('cgroup_subsys_state', 'cgroup')))
+    find_group(self, a, 'done')
+    local key = a:take(8)
+    a:load(8, 1, 7, (types.member('cgroup', 'kn')))
+    a:load(8, 1, 1, (types.member('kernfs_node', 'id')))
+    a:store(8, asm.FRAME, key, 1)
+    a:map(1, self.groups.map)
+    a:address(2, asm.FRAME, key)
+    a:address(3, asm.FRAME, key)
+    a:alu('mov', 4, 0)
+    a:call 'map_update_elem'
+    a:give(key, 8)
+  end)
+end
+
+--- Adds groups. Their threads get marks when they are next switched to, or from mark().
+---@param ids number[]
+function GroupThreads:add(ids)
+  for _, id in ipairs(ids) do program.set(self.groups.map, ffi.new('uint64_t[1]', id), ffi.new('uint64_t[1]', id)) end
+end
+
+--- Marks threads that are in the groups now.
+---@param tids integer[]
+function GroupThreads:mark(tids)
+  for _, tid in ipairs(tids) do
+    if tid > 0 and tid < sys.PIDS_MAX then self.marks.bytes[tid] = MARKED end
+  end
+end
+
+--- Returns the threads of control groups, to which add() adds some. The kernel moves threads between groups, also new
+--- ones, before they run: what counts is the group when a thread is switched to. Refuses without BPF.
+---@return GroupThreads
+function targets.group_threads()
+  local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX, 'targets'),
+    limits = program.mapped(16, 'target_limits'), _programs = {}, _links = {} }, GroupThreads)
+  follow_groups(self)
+  mark_argument(self, 'sched_wakeup_new', 0)
+  mark_argument(self, 'cgroup_attach_task', 2)
+  mark_argument(self, 'sched_switch', 2)
+  return self
+end
+
+---@class GroupTasks: Targets
+---@field groups Groups
+local GroupTasks = { add = GroupThreads.add, attach = Threads.attach, close = Threads.close }
+GroupTasks.__index = GroupTasks
+
+function GroupTasks:check(a, off)
+  a:call 'get_current_cgroup_id'
+  a:alu_r('mov', 1, 0)
+  find_id(self, a, off)
+end
+
+--- Returns the tasks in control groups, to which add() adds some. Refuses without BPF.
+---@return GroupTasks
+function targets.group_tasks()
+  local self = setmetatable({ _programs = {}, _links = {} }, GroupTasks)
+  follow_groups(self)
+  return self
 end
 
 -- Control groups ------------------------------------------------------------------------------------

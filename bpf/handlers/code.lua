@@ -154,6 +154,7 @@ STEPS[OPS.GGET] = function(self, ins) return { name = util.funck(self.fn, -D(ins
 
 STEPS[OPS.TGETS] = function(self, ins, line)
   local of, name = self.slots[B(ins)], util.funck(self.fn, -bytecode.c(ins) - 1)
+  if of and of.field then return { field = of.field .. '.' .. name, name = name, of = of } end
   if not of or not of.is_event then return { of = of, name = name } end
   add_new(self.reads, line, name)
   return { field = name, name = name, of = of }

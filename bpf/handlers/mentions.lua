@@ -112,6 +112,16 @@ function mentions.leads_to(run)
   end
 end
 
+--- Returns which tables are modules of the library: what they say, such as help, is not what a script asks for.
+---@return fun(value: table|function): boolean is_closed
+function mentions.is_library()
+  local modules = {}
+  for name, module in pairs(package.loaded) do
+    if type(module) == 'table' and name:find '^lib%.' then modules[module] = true end
+  end
+  return function(value) return modules[value] == true end
+end
+
 --- Returns whether a string in a table of options, or in a table in it, matches.
 ---@param options table
 ---@param matches fun(text: string): boolean

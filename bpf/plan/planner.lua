@@ -41,6 +41,7 @@ local planner = {}
 ---@class EventFacts
 ---@field name string
 ---@field is_tracepoint boolean of this machine or the recording
+---@field has_types? boolean its arguments have types: only programs can take it
 ---@field machine? string that sends it
 ---@field is_derived boolean another event tells of it, or programs see it anyway
 ---@field is_aside? boolean nobody has asked for it: the host follows threads by it
@@ -123,13 +124,13 @@ local function refuses_tasks(facts, event)
 end
 
 --- Returns why a way that passes on no samples cannot have an event.
-local function refuses_event(facts, offer, index)
+local function refuses_event(facts, offer, way, index)
   local event = facts.events[index]
   if event.of_source and not offer.gate then return ('%s is an event of a source'):format(event.name) end
   if not event.is_tracepoint or event.machine or event.is_derived then
     return ('%s is not a tracepoint of this machine'):format(event.name)
   end
-  if event.has_stack then return 'stacks are recorded' end
+  if event.has_stack and not way.has_stacks then return 'stacks are recorded' end
   if event.has_strings then return ('the strings of %s are recorded'):format(event.name) end
   for _, name in ipairs(offer.attrs[index]) do
     if name ~= 'alias' and not offer.known[name] then return ('%s has the attribute %s='):format(event.name, name) end
@@ -156,7 +157,7 @@ local function refuses_offer(facts, offer, way, calls)
   end
   if offer.gate_refusal then return offer.gate_refusal end
   for _, index in ipairs(offer.events) do
-    reason = refuses_event(facts, offer, index)
+    reason = refuses_event(facts, offer, way, index)
     if reason then return reason end
   end
   return facts.kernel.bpf or way.refuses(facts, offer, calls)

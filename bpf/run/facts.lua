@@ -5,7 +5,7 @@ local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
 local bit = require 'bit'
 local capture = require 'bpf.gen.capture'
-local cgroups = require 'bindings.session.cgroups'
+local cgroups = require 'bpf.groups.cgroups'
 local computed = require 'bpf.gen.computed'
 local ffi = require 'ffi'
 local gates = require 'bpf.run.gates'
@@ -20,6 +20,7 @@ local share = require 'bpf.run.share'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
+local typed_events = require 'bpf.pointers.typed_events'
 
 local C = ffi.C
 local facts = {}
@@ -84,11 +85,13 @@ end
 --- Returns what is known about an event.
 local function of_event(run, event, checked)
   local request, name, handler = event.request, event.name, run.in_kernel.only_plan[event]
-  local has_stack, is_known = request.callchain ~= 0, event.tracepoint ~= nil and capture.is_known(name)
+  local has_types, has_stack = typed_events.of(event) ~= nil, request.callchain ~= 0
+  local is_tracepoint = has_types or event.tracepoint ~= nil
+  local is_known = has_types or is_tracepoint and capture.is_known(name)
   return {
     name = name, attrs = nearest.keys(event.attrs), gate = event.gate,
     machine = event.machine and event.machine.address,
-    is_tracepoint = event.tracepoint ~= nil,
+    is_tracepoint = is_tracepoint, has_types = has_types,
     is_derived = event.is_derived or false,
     is_aside = event:is_aside(),
     of_source = event.owner ~= nil and event.owner.parent ~= nil,
@@ -181,7 +184,7 @@ local function measure(run)
   local opt = run.opt
   local has_groups = opt.cgroups and #opt.cgroups > 0
   local has_threads = (opt.pids or opt.tids) and not run.everywhere
-  if opt.capture ~= 'auto' or attach.is_target(opt, run.workload) then return end
+  if opt.capture ~= 'auto' or attach.is_target(opt, run.workload) or opt.container then return end
   return (asm.attempt(function()
     local list = measured(run.events:shown(), has_groups or has_threads)
     if #list == 0 then asm.refuse 'nothing needs it' end

@@ -2,7 +2,7 @@
 --- Output of --dry-run=code: the Lua source of the generated loops, and the BPF programs, each under a title that says
 --- of which events it is.
 local dispatch = require 'bindings.view.dispatch'
-local listing = require 'bpf.gen.listing'
+local listing = require 'bpf.run.listing'
 local program = require 'bpf.gen.program'
 
 local generated = {}

@@ -5,7 +5,7 @@
 local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
-local cgroups = require 'bindings.session.cgroups'
+local cgroups = require 'bpf.groups.cgroups'
 local dispatch = require 'bindings.view.dispatch'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
@@ -24,7 +24,9 @@ local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
 local printable = require 'bindings.base.text'
 local thread_events = require 'bpf.gen.thread_events'
+local typed_events = require 'bpf.pointers.typed_events'
 local ways = require 'bpf.ways.list'
+local witnesses = require 'bpf.run.witnesses'
 
 local C = ffi.C
 
@@ -49,8 +51,10 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@field turn? fun(self, side: integer, is_last: boolean) reads what was written to a side of the maps, before the
 --- handlers `interval` and `stop` are called
 ---@field by_event? fun(self): table<Event, number> the number of events that programs have taken
+---@field sees_all? fun(self, event: Event): boolean none is left out of this number, except by the event's filter
 ---@field figures? fun(self): Figures? the account of what it has added up, see bindings/report/figures.lua
 ---@field count? fun(self): number those that did not come here, if these are not all of them
+---@field measures_time? boolean its programs run until it says what the end is
 ---@field gate? Instance the source whose condition it evaluates: only the events that are passed on come here, and
 --- nothing is counted
 ---@field refusal? string why it was not accepted
@@ -66,6 +70,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@field facts? Facts of decide()
 ---@field receivers table<Event, fun(ev: Ev)> handlers of events of which programs send only some
 ---@field second? SecondCounts what programs count of events that perf takes
+---@field witnesses? Witnesses what perf counts of events that programs take
 ---@field only_threads Event[] of which programs drop what is not about the threads that the run names
 local InKernel = {}
 InKernel.__index = InKernel
@@ -129,6 +134,8 @@ end
 --- Makes the targets of a run: false for all tasks.
 local function make_targets(self)
   local opt, workload = self.run.opt, self.run.workload
+  if self.run.everywhere then return false end
+  if opt.container then return self:_follow(targets.group_tasks()) end
   if opt.cgroups and #opt.cgroups > 0 then return targets.groups(cgroups.find(opt.cgroups)) end
   if not attach.per_thread(opt, workload, self.run.everywhere) then return false end
   if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
@@ -155,9 +162,55 @@ function InKernel:threads()
   local run = self.run
   if not run.everywhere or run.marks then asm.refuse 'another program knows the threads' end
   if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
+  if run.opt.cgroups then
+    self._threads = self:_follow(targets.group_threads())
+    return self._threads
+  end
   self._threads = targets.threads(attach.inherits(run.opt, run.workload), false)
   if not program.is_dry() then self._threads:attach() end
   return self._threads
+end
+
+--- Adds the groups that the run names to those that programs know, and marks the threads that are in them now.
+---@return boolean any
+---@return string[] others
+function InKernel:_find_groups()
+  local opt, of, ids, directories = self.run.opt, self._groups, {}, {}
+  local function add(id, directory)
+    ids[#ids + 1], directories[#directories + 1], self.group_ids[id] = id, directory, true
+  end
+  self._made = of.groups.made[0]
+  local any, others = true, {}
+  if opt.container then any, others = cgroups.of_containers(opt.container, add) else cgroups.all(opt.cgroups, add) end
+  of:add(ids)
+  for _, directory in ipairs(of.mark and directories or {}) do of:mark(cgroups.threads(directory)) end
+  return any, others
+end
+
+--- Makes programs follow the groups that the run names. They run before the groups are looked for, so none is missing.
+function InKernel:_follow(of)
+  self._groups, self.group_ids = of, {}
+  if not program.is_dry() then of:attach() end
+  local any, others = self:_find_groups()
+  if not any then
+    self.run.out:warn(('%s: no container %s yet%s'):format(self.run.name, table.concat(self.run.opt.container, ', '),
+      others[1] and '; there are ' .. table.concat(others, ', ') or ''))
+  end
+  return of
+end
+
+--- Returns the ids of the groups that --container names, as keys.
+---@return table<number, boolean>
+function InKernel:groups()
+  local ok, why = asm.attempt(function() return self:targets() end)
+  if not ok then failure.unavailable('%s: cannot follow the containers: %s', self.run.name, why) end
+  return self.group_ids
+end
+
+--- Looks for containers that have been made since. Called after each batch.
+function InKernel:poll()
+  local of = self._groups
+  if of and self.run.opt.container and of.groups.made[0] ~= self._made then self:_find_groups() end
 end
 
 --- Returns the bound of the thread ids; nil if they are too many for a place each.
@@ -202,7 +255,8 @@ function InKernel:_aim()
   local aims, run = self._threads or self._targets, self.run
   if not aims or program.is_dry() then return end
   local rings = self.captures.rings
-  if #self.offers + #self._droppers == 0 and (self._threads or not (rings and rings.events > 0)) then
+  local is_read = self._threads and run.opt.cgroups -- handlers read the marks
+  if not is_read and #self.offers + #self._droppers == 0 and (self._threads or not (rings and rings.events > 0)) then
     return aims:close()
   end
   if aims.marks then run:mark_threads(aims.marks.bytes, aims, ffi.cast('uint64_t *', aims.limits.bytes)) end
@@ -226,9 +280,10 @@ end
 function InKernel:spec(event, gate, filters, everywhere)
   return {
     event = event.name,
+    typed = typed_events.of(event),
     switch = gate,
     filters = filters,
-    own_pid = event.system ~= 'sched' and self.run:own_pid() or nil,
+    own_pid = event.system ~= 'sched' and not event.name:find '^tp_btf:sched_' and self.run:own_pid() or nil,
     targets = not everywhere and self:targets() or nil,
     options = { foreign_pids = self:has_foreign_pids() },
     calls = self.calls,
@@ -358,10 +413,12 @@ function InKernel:decide(checked)
     offer.refusal = self.plan.offers[i].refusal
     if not offer.refusal then accepted[#accepted + 1] = offer end
   end
+  typed_events.check(list)
   self.offers = accepted
   self:_drop_others()
   self:_aim()
   report(run, self.plan)
+  if run.opt.verbose >= 1 then self.witnesses = witnesses.new(run) end
 end
 
 --- Returns the BPF programs of other tracers that are attached to an event of perf. One that returns 0 hides it.
@@ -399,15 +456,26 @@ function InKernel:_count_again()
   if self.second then self.second:on(run.session) end
 end
 
+--- Returns whether programs measure times up to the end of the run, which their offer sets.
+local function measures_time(self)
+  for _, offer in ipairs(self.offers) do
+    if offer.measures_time then return true end
+  end
+  return false
+end
+
 --- Lets the programs run. Called when the session has started.
 function InKernel:start()
   self:_count_again()
-  if #self.offers == 0 then return end
+  local has_begun = self._threads or self._targets -- the workload begins with the session
+  if self.witnesses and not has_begun then self.witnesses:mark 'before_begin' end
   for _, offer in ipairs(self.offers) do
     if offer.start then offer:start(self) end
   end
   for event, loaded in pairs(self._programs) do self._missed[event] = C.bpf_recursion_misses(loaded.fd) end
-  self.switch:on()
+  if #self.offers > 0 then self.switch:on() end
+  if #self.offers > 0 and not measures_time(self) then self.switch:end_with(self.run.session) end
+  if self.witnesses then self.witnesses:mark 'after_begin' end
 end
 
 local function read(self, side, is_last)
@@ -437,6 +505,7 @@ end
 --- Ends the programs. Called when the session ends.
 function InKernel:stop()
   if self.second then self.second:off() end
+  if self.witnesses then self.witnesses:mark 'before_end' end
   if #self.offers == 0 then return end
   self._last = self.switch:off()
   for _, link in ipairs(self._links) do link:close() end
@@ -471,19 +540,54 @@ function InKernel:figures()
   return list
 end
 
---- Returns how many events programs have counted or paired, and how many they missed since they had interrupted
---- themselves.
----@return table<Event, { taken: number, missed: number }>
-function InKernel:by_event()
-  local found = {}
+--- Returns what perf's counter says about an event that programs took, and a line if they differ. Call it when the
+--- session has stopped.
+---@param event Event
+---@param n number that programs took, or missed and counted
+---@param is_all boolean each one that passes the kernel's part of the filter
+---@return number? count nil: unknown
+---@return string? line
+function InKernel:witness(event, n, is_all)
+  local found = self.witnesses and self.witnesses:of(event)
+  if not found then return end
+  if not is_all then found.least = 0 end
+  return found.count, witnesses.difference(event.name, n, found)
+end
+
+--- Returns the figures of an event that programs have counted or paired.
+---@param event Event
+---@param n number
+---@param is_all boolean each one that passes the kernel's part of the filter
+---@return Figures
+function InKernel:_figures_of(event, n, is_all)
+  local loaded, filter, user = self._programs[event], event.filters.kernel, event.filters.user
+  -- Those that happened while the program had interrupted itself.
+  local missed = loaded and tonumber(C.bpf_recursion_misses(loaded.fd) - self._missed[event]) or 0
+  local counted, doubt = self:witness(event, n + missed, is_all and not user)
+  if user then filter = filter and filter .. ' && ' .. user or user end
+  return { name = event.name, way = event.route.way, fired = n + missed, lost = missed, read = n, is_missed = true,
+    counted = counted, doubt = doubt, rejected = {}, filters = { kernel = filter }, gate = event.gate,
+    is_extra = event:is_aside() }
+end
+
+--- Returns the figures of the events that programs have counted or paired, when the session has stopped.
+---@return Figures[]
+function InKernel:taken()
+  local by_event, list = {}, {}
   for _, offer in ipairs(self.offers) do
     for event, n in pairs(not offer.gate and offer.by_event and offer:by_event() or {}) do
-      local loaded = self._programs[event]
-      local missed = loaded and C.bpf_recursion_misses(loaded.fd) - self._missed[event] or 0
-      found[event] = { taken = n, missed = tonumber(missed) }
+      by_event[event] = self:_figures_of(event, n, offer.sees_all ~= nil and offer:sees_all(event))
     end
   end
-  return found
+  for _, event in ipairs(self.run.events.list) do list[#list + 1] = not event.is_derived and by_event[event] or nil end
+  return list
+end
+
+--- Returns whether the program that captures an event leaves out only what the kernel's part of the filter does.
+---@param event Event
+---@return boolean
+function InKernel:captures_all(event) -- luacheck: no self
+  return event.route.level == 'kernel' or event.route.level == 'all' and not event.filters.user
 end
 
 return in_kernel

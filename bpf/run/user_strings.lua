@@ -18,15 +18,6 @@ local function want_text(wanted, text)
   for name in text:gmatch ':%s*string%s*%(?%s*[\'"]([%a_][%w_]*)' do wanted[name] = true end
 end
 
---- Returns the tables of the library's modules: what they say, such as help, is not what a script asks for.
-local function library()
-  local modules = {}
-  for name, module in pairs(package.loaded) do
-    if type(module) == 'table' and name:find '^lib%.' then modules[module] = true end
-  end
-  return modules
-end
-
 --- Adds the names that a profiler asks for, in its code or in its options.
 ---@param wanted table<string, boolean>
 ---@param start function
@@ -36,11 +27,10 @@ function user_strings.want(wanted, start, opt)
     want_text(wanted, text)
     return false
   end
-  local modules = library()
   mentions.option(opt, note)
   mentions.any({ start }, note, function(fn)
     for _, name in ipairs(contract.strings(fn)) do wanted[name] = true end
-  end, function(value) return modules[value] end)
+  end, mentions.is_library())
 end
 
 --- Returns why the strings of an event cannot be captured; nil if nothing is known to prevent it.

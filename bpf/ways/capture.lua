@@ -48,7 +48,7 @@ local function refuses_stack(facts, event)
     if other.name == FAULTS then return ('to read the stacks of %s causes %s'):format(event.name, FAULTS) end
   end
   -- The kernel walks the two parts of a stack one after the other, in calls that cost more than perf's samples.
-  if facts.run.capture == 'auto' and event.has_user_stack then
+  if facts.run.capture == 'auto' and event.has_user_stack and not event.has_types then
     return ('%s is recorded with the stack of the program, which costs no less through BPF'):format(event.name)
   end
 end

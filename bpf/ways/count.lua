@@ -266,6 +266,17 @@ function Tally:by_event()
   return events
 end
 
+--- Whether programs count each event, also those without a key.
+---@package
+---@param event Event
+---@return boolean
+function Tally:sees_all(event)
+  for _, one in ipairs(self._list) do
+    if one.event == event and not (one.threads or one.filter or one.within) then return true end
+  end
+  return false
+end
+
 --- A program of which counting is a part.
 ---@class TallyProgram
 ---@field fields table<string, Field> of the event, and of the program

@@ -120,13 +120,22 @@ function HandlerOffer:turn(side)
   self._joins:update()
 end
 
---- Each event counts once, although it may have several programs.
+--- Each event counts once, although it may have several programs. Some may leave out events.
 function HandlerOffer:by_event()
   local found = self._joins:by_event()
   for _, one in ipairs(self._tallies) do
-    for event, n in pairs(one:by_event()) do found[event] = found[event] or n end
+    for event, n in pairs(one:by_event()) do found[event] = math.max(found[event] or 0, n) end
   end
   return found
+end
+
+---@param event Event
+---@return boolean
+function HandlerOffer:sees_all(event)
+  for _, one in ipairs(self._tallies) do
+    if one:sees_all(event) then return true end
+  end
+  return false
 end
 
 -- Which handlers ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 ---@field name string
 ---@field verb string in the names of its programs
 ---@field does? string what programs do with an event, in words: 'counted'; nil: they pass on all of it
+---@field has_stacks? boolean it knows the stacks of its events
 ---@field lacks string[] the needs of options that it cannot give, see bpf/plan/needs.lua
 ---@field refuses? fun(facts: Facts, offer: OfferFacts|EventFacts, calls: integer): string? returns why it cannot take
 --- the events, from the facts alone; calls: events of single system calls that are not taken yet. nil: it is only part
@@ -23,6 +24,7 @@ for _, way in ipairs {
   require 'bpf.ways.window',
   require 'bpf.ways.states',
   require 'bpf.ways.cpu_times',
+  require 'bpf.ways.waits',
   require 'bpf.ways.capture',
 } do
   ways[way.name] = way

@@ -3,6 +3,7 @@
 --- class, which BPF programs evaluate. Lua computes with floating-point numbers, and with 64-bit integers beyond 2^53.
 --- The C expressions compute with 64-bit integers. What could have another result is refused.
 local asm = require 'bpf.gen.asm'
+local cgroups = require 'bpf.groups.cgroups'
 local expr = require 'bindings.expr.compile'
 local types = require 'bindings.expr.types'
 local values = require 'bindings.options.values'
@@ -10,7 +11,7 @@ local has = require('bindings.view.views').has
 
 local handler_terms = {}
 
-local MEMBERS = { _cpu = true, _tid = true, _pid = true, _comm = true }
+local MEMBERS = { _cpu = true, _node = true, _cgroup = true, _tid = true, _pid = true, _comm = true }
 local EXACT, MOST = 2 ^ 53, 2 ^ 63
 
 --- A term for events of a class.
@@ -41,6 +42,7 @@ end
 
 local function field_term(event, name)
   local field = event.fields[name]
+  if name == '_container' then return { key = { of = '_cgroup', text = cgroups.container }, type = 'string' } end
   if not field and not MEMBERS[name] then asm.refuse('only Lua can read ev.%s', name) end
   if field and has(field, 'ARRAY') and not has(field, 'STRING') then asm.refuse('ev.%s is an array', name) end
   local compiled, err = expr.compile(name, event.fields)

@@ -319,13 +319,12 @@ static struct perf_event_attr task_attr(struct evlist *evlist)
 				       .exclude_kernel = 1, /* any user may open it then */
 				       .task = 1,
 				       .comm = 1,
-				       .comm_exec = 1};
-
+				       .comm_exec = 1,
+				       .mmap = evlist->target.mappings,
+				       .mmap2 = evlist->target.mappings};
 	bool sends = false;
 
 	for (uint32_t i = 0; i < evlist->nr_requests; i++) {
-		if (evlist->requests[i].callchain || evlist->requests[i].resolve)
-			attr.mmap = attr.mmap2 = 1; /* to symbolize user addresses */
 		attr.mmap_data |= evlist->requests[i].resolve == 2;
 		sends |= evlist->requests[i].push != 0;
 	}

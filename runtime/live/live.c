@@ -13,6 +13,7 @@
 #include "os/hotplug.h"
 #include "live/ring.h"
 #include "os/clock.h"
+#include "os/cpus.h"
 #include "process/signals.h"
 
 enum {
@@ -267,12 +268,13 @@ static void live_stop(struct source *src)
 	merge_stop(live->merge);
 	for (uint32_t i = 0; i < live->nr_attached; i++)
 		evset_disable(live->attached[i]->evset);
-	for (uint32_t i = 0; i < live->nr_counters; i++)
-		counters_disable(live->counters[i]);
 	if (live->bpf)
 		bpf_rings_stop(live->bpf);
 	if (live->captures)
 		capture_rings_stop(live->captures);
+	/* After the programs whose events they may count, too. */
+	for (uint32_t i = 0; i < live->nr_counters; i++)
+		counters_disable(live->counters[i]);
 }
 
 static void live_close_class(struct source *src, uint16_t class)
@@ -513,6 +515,7 @@ static void live_free(struct source *src)
 	struct live *live = (struct live *)src;
 
 	merge_free(live->merge);
+	free((uint16_t *)src->info.nodes);
 	for (uint32_t i = 0; i < live->nr_counters; i++)
 		counters_close(live->counters[i]);
 	free(live->counters);
@@ -579,6 +582,7 @@ struct source *live_new(struct error *err)
 	live->source.wake_fd = -1;
 	live->source.info.is_local = true;
 	live->source.info.own_kernel = true;
+	live->source.info.nodes = cpus_nodes();
 	live->source.info.clock = (struct source_clock){.id = CLOCK_MONOTONIC, .is_live = true};
 	live->nap = NAP_MIN;
 	live->hotplug = -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "os/cpus.h"
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,4 +125,42 @@ const char *cpus_text(const struct cpus *set, char *buf, size_t size)
 		used += n;
 	}
 	return buf;
+}
+
+bool cpus_note(uint16_t **table, const char *list, uint16_t value)
+{
+	struct cpus cpus;
+
+	if (cpus_parse(&cpus, list, NULL))
+		return false;
+	if (!*table)
+		*table = calloc(CPUS_MAX, sizeof(**table));
+	for (int cpu = cpus_next(&cpus, -1); *table && cpu >= 0; cpu = cpus_next(&cpus, cpu))
+		(*table)[cpu] = value;
+	return *table;
+}
+
+uint16_t *cpus_nodes(void)
+{
+	uint16_t *nodes = NULL;
+	struct dirent *entry;
+	DIR *dir = opendir("/sys/devices/system/node");
+
+	while (dir && (entry = readdir(dir))) {
+		char path[64], list[4096];
+		unsigned int node;
+		FILE *f;
+
+		if (sscanf(entry->d_name, "node%u", &node) != 1 || node >= UINT16_MAX)
+			continue;
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", node);
+		f = fopen(path, "re");
+		if (f && fscanf(f, "%4095s", list) == 1) /* none: it has only memory */
+			cpus_note(&nodes, list, node + 1);
+		if (f)
+			fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return nodes;
 }

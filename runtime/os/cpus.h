@@ -28,5 +28,11 @@ void cpus_and(struct cpus *set, const struct cpus *other);
 void cpus_subtract(struct cpus *set, const struct cpus *other);
 /* Returns the first CPU after `after` (-1: the first of all); -1 if there is none. */
 int cpus_next(const struct cpus *set, int after);
+/* Sets the value of each CPU of a list in a table, which is allocated for the first one (CPUS_MAX
+ * zeros). Returns false if the list is invalid or without memory. */
+bool cpus_note(uint16_t **table, const char *list, uint16_t value);
+/* Returns for each CPU 1 + its NUMA node on this machine; 0: unknown. NULL: unknown for all CPUs.
+ * The caller frees it. */
+uint16_t *cpus_nodes(void);
 /* Writes the list, cut with "..." if it does not fit; "none" for an empty set. Returns buf. */
 const char *cpus_text(const struct cpus *set, char *buf, size_t size);

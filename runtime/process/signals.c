@@ -20,7 +20,10 @@ enum {
 	/* A request may arrive as two signals: timeout(1) signals its child and then the process
 	 * group. Signals this close together count as one. */
 	TOGETHER = 200000000, /* ns */
-	GRACE = 1000000000    /* ns to wait for others after SIGTERM and SIGHUP */
+	GRACE = 1000000000,   /* ns to wait for others after SIGTERM and SIGHUP, and for MUCH events
+			       */
+	MUCH = 5000,	      /* events; fewer may take GRACES times as long */
+	GRACES = 20
 };
 
 /* Call this after the flag of a request was set. */
@@ -117,9 +120,16 @@ bool signals_stop_requested(void)
 	return stop_requested;
 }
 
-bool signals_overdue(uint64_t ns)
+bool signals_overdue(uint64_t *before, uint64_t done)
 {
-	return stop_requested && clock_monotonic() - asked_at > ns;
+	uint64_t late;
+
+	if (!stop_requested) {
+		*before = done;
+		return false;
+	}
+	late = clock_monotonic() - asked_at;
+	return late > GRACE && (done - *before >= MUCH || late > GRACES * (uint64_t)GRACE);
 }
 
 void signals_wait_for_others(bool waits)

@@ -4,14 +4,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <ucontext.h>
 #include "process/self_maps.h"
 
 enum {
 	TICK = 10000000, /* ns of CPU time between two looks: loops of calls are in Lua at few */
-	PATIENCE = 100, /* ticks in Lua before it is interrupted, and again before it is given up */
-	CALLS = 40,	/* ticks in C that count with the next one in Lua, which has called it */
+	PATIENCE = 75, /* ticks in Lua before it is interrupted, and again before it is given up */
+	CALLS = 40,    /* ticks in C that count with the next one in Lua, which has called it */
+	DELAY = 20,    /* ticks that one counts for at the most, where others have the CPU */
+	SLOW = 25,     /* ticks after which others no longer have the CPU first */
+	FIRST = -20,   /* nice */
 	MAX_INTERRUPTS = 200, /* of a script that catches all errors */
 	WAKE = 500000000,     /* ns between two looks at whether a script waits */
 	WAITS = 2,	      /* looks after which it is woken */
@@ -24,10 +28,13 @@ static timer_t tick_timer, limit_timer, wake_timer;
 static volatile sig_atomic_t ready, running;
 /* Ticks in Lua since the script returned, and since the interpreter was interrupted. */
 static volatile sig_atomic_t ticks, ticks_since, interrupts;
-static volatile uintptr_t last_code; /* in compiled code since the script returned */
-static volatile sig_atomic_t calls;  /* ticks in C since the last one in Lua, up to CALLS */
-static volatile sig_atomic_t waits;  /* looks since it last ran */
-static volatile uint64_t last_cpu;   /* ns of CPU time at the last look */
+static volatile uintptr_t last_code;   /* in compiled code since the script returned */
+static volatile sig_atomic_t calls;    /* ticks in C since the last one in Lua, up to CALLS */
+static volatile sig_atomic_t waits;    /* looks since it last ran */
+static volatile uint64_t last_cpu;     /* ns of CPU time at the last look */
+static volatile uint64_t last_tick;    /* when it was, ns on CLOCK_MONOTONIC */
+static volatile sig_atomic_t is_first; /* its priority is FIRST, and was niceness */
+static volatile sig_atomic_t niceness;
 
 /* The files of the interpreter's code and of the running code; compiled Lua has none. */
 struct place {
@@ -77,6 +84,35 @@ static void arm(timer_t timer, uint64_t first, uint64_t interval)
 	timer_settime(timer, 0, &spec, NULL);
 }
 
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec t = {0};
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* How many ticks of the clock on the wall this one stands for: on a busy machine, a tick of CPU
+ * time takes longer, and the user waits. */
+static int elapsed(void)
+{
+	uint64_t now = read_clock(CLOCK_MONOTONIC);
+	uint64_t n = (now - last_tick) / TICK;
+
+	last_tick = now;
+	return n < 1 ? 1 : n > DELAY ? DELAY : (int)n;
+}
+
+/* What others do with the CPU is no reason to end a script that only needs a while. */
+static void go_first(void)
+{
+	if (is_first)
+		return;
+	is_first = 1;
+	niceness = getpriority(PRIO_PROCESS, 0);
+	setpriority(PRIO_PROCESS, 0, FIRST);
+}
+
 static void on_tick(int number, siginfo_t *info, void *context)
 {
 	int step;
@@ -88,14 +124,16 @@ static void on_tick(int number, siginfo_t *info, void *context)
 		watchdog_start();
 		return;
 	}
+	step = elapsed();
 	if (!is_in_lua(context)) {
 		/* One long call ends by itself. A loop of short ones is in Lua now and then. */
-		if (calls < CALLS)
-			calls++;
+		calls = calls + step < CALLS ? calls + step : CALLS;
 		return;
 	}
-	step = 1 + calls;
+	step += calls;
 	calls = 0;
+	if (ticks > SLOW)
+		go_first();
 	if (ticks < PATIENCE) {
 		ticks += step;
 		if (ticks < PATIENCE)
@@ -112,14 +150,12 @@ static void on_tick(int number, siginfo_t *info, void *context)
  * does not wait. */
 static void on_wake(int number)
 {
-	struct timespec t = {0};
 	uint64_t cpu;
 
 	(void)number;
 	if (!running)
 		return;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	cpu = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
 	if (cpu - last_cpu > RAN)
 		waits = 0;
 	last_cpu = cpu;
@@ -158,6 +194,7 @@ void watchdog_start(void)
 {
 	if (!running)
 		return;
+	last_tick = read_clock(CLOCK_MONOTONIC);
 	arm(tick_timer, TICK, TICK);
 	arm(wake_timer, WAKE, WAKE);
 }
@@ -182,6 +219,9 @@ void watchdog_end(void)
 	arm(tick_timer, 0, 0);
 	arm(limit_timer, 0, 0);
 	arm(wake_timer, 0, 0);
+	if (is_first)
+		setpriority(PRIO_PROCESS, 0, niceness);
+	is_first = 0;
 }
 
 void watchdog_give_up(int signal)

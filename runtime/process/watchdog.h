@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Watchdog: ends a script that does not return after the run was asked to end. It counts the CPU
- * time that this thread spends in Lua. Waiting does not count, and neither does one long call of C
- * code outside of Lua, because it ends by itself.
+ * Watchdog: ends a script that does not return after the run was asked to end. It counts the time
+ * on the wall for which this thread is in Lua, so that a script ends within two seconds on a busy
+ * machine, too. Waiting does not count, and neither does one long call of C code outside of Lua,
+ * because it ends by itself.
  *
- * After half a second the interpreter is interrupted. Compiled code and Lua's own functions cannot
- * be interrupted: after another half the process is ended. A script that waits, such as in
- * io.read(), is woken and interrupted after a second.
+ * After a quarter of a second the thread gets the CPU before others, where it may, because a
+ * script that returns soon has results. After 0.75 s the interpreter is interrupted. Compiled code
+ * and Lua's own functions cannot be interrupted: after another 0.75 s the process is ended. A
+ * script that waits, such as in io.read(), is woken and interrupted after a second.
  */
 #pragma once
 #include <stdint.h>

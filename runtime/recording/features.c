@@ -148,19 +148,9 @@ static bool read_build_ids(struct features *f, struct cursor *c)
 static bool note_cache(struct features *f, uint32_t level, const char *list)
 {
 	struct cpus cpus;
-	uint16_t *first;
 
-	if (cpus_parse(&cpus, list, NULL))
-		return false;
-	first = f->first_sharers[level - 1];
-	if (!first)
-		first = calloc(CPUS_MAX, sizeof(*first));
-	if (!first)
-		return false;
-	f->first_sharers[level - 1] = first;
-	for (int cpu = cpus_next(&cpus, -1); cpu >= 0; cpu = cpus_next(&cpus, cpu))
-		first[cpu] = cpus_next(&cpus, -1) + 1;
-	return true;
+	return !cpus_parse(&cpus, list, NULL) &&
+	       cpus_note(&f->first_sharers[level - 1], list, cpus_next(&cpus, -1) + 1);
 }
 
 /* Reads for each cache its level, three more numbers, its type, its size and the CPUs that share
@@ -182,6 +172,28 @@ static bool read_cache(struct features *f, struct cursor *c)
 			ok = note_cache(f, level, cpus);
 		free(type);
 		free(size);
+		free(cpus);
+		if (!ok)
+			return false;
+	}
+	return true;
+}
+
+/* Reads for each node its number, its memory in all and free, and its CPUs: "" if it has none. */
+static bool read_nodes(struct features *f, struct cursor *c)
+{
+	uint32_t nr, node;
+	uint64_t memory;
+
+	if (!get_u32(c, &nr))
+		return false;
+	for (uint32_t i = 0; i < nr; i++) {
+		char *cpus = NULL;
+		bool ok = get_u32(c, &node) && node < UINT16_MAX && get_u64(c, &memory) &&
+			  get_u64(c, &memory) && (cpus = get_string(c));
+
+		if (ok && *cpus)
+			ok = cpus_note(&f->nodes, cpus, node + 1);
 		free(cpus);
 		if (!ok)
 			return false;
@@ -270,6 +282,7 @@ static bool (*const readers[])(struct features *f, struct cursor *c) = {
 	[FEATURE_ARCH] = read_arch,
 	[FEATURE_NRCPUS] = read_nr_cpus,
 	[FEATURE_EVENT_DESC] = read_event_desc,
+	[FEATURE_NUMA_TOPOLOGY] = read_nodes,
 	[FEATURE_CACHE] = read_cache,
 	[FEATURE_SAMPLE_TIME] = read_sample_time,
 	[FEATURE_DIR_FORMAT] = read_dir_format,
@@ -322,6 +335,7 @@ void features_clear(struct features *f)
 	free(f->names);
 	for (int i = 0; i < CACHE_LEVELS; i++)
 		free(f->first_sharers[i]);
+	free(f->nodes);
 }
 
 bool features_read(struct features *f, uint64_t id, const void *data, size_t size)

@@ -20,6 +20,7 @@ enum {
 	FEATURE_ARCH = 6,
 	FEATURE_NRCPUS = 7,
 	FEATURE_EVENT_DESC = 12,
+	FEATURE_NUMA_TOPOLOGY = 14,
 	FEATURE_CACHE = 20,
 	FEATURE_SAMPLE_TIME = 21,
 	FEATURE_DIR_FORMAT = 24,
@@ -38,6 +39,7 @@ struct features {
 	/* By cache level - 1, for each CPU below CPUS_MAX: 1 + the first CPU that shares its data
 	 * cache; 0: unknown. NULL: unknown for all CPUs. */
 	uint16_t *first_sharers[CACHE_LEVELS];
+	uint16_t *nodes;     /* for each CPU 1 + its NUMA node, as first_sharers */
 	uint64_t first_time; /* of the first sample, ns; 0: missing */
 	struct source_clock clock;
 	bool has_wall; /* wall_ns is the wall time at clock_ns of the recording's clock */

@@ -102,6 +102,7 @@ int info_fill(struct source_info *info, const struct header *h)
 	info->wall_nsec = f->has_wall ? (double)(zero % 1000000000) : NAN;
 	for (int i = 0; i < CACHE_LEVELS; i++)
 		info->first_sharers[i] = f->first_sharers[i];
+	info->nodes = f->nodes;
 	return list_events(info, h);
 }
 

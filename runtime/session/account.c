@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The account of a session: what the kernel says that each event fired, and what became of it. */
 #include "session/session_state.h"
+#include <assert.h>
 #include <errno.h>
 #include "decode/decoder.h"
 
@@ -42,8 +43,9 @@ void session_read_account(struct session *s, uint16_t class, struct session_acco
 
 void session_clear_at_stop(struct session *s, uint8_t *bytes, uint32_t n)
 {
-	s->clears = bytes;
-	s->nr_clears = n;
+	assert(s->nr_clears < MAX_CLEARS);
+	s->clears[s->nr_clears].bytes = bytes;
+	s->clears[s->nr_clears++].n = n;
 }
 
 uint32_t session_programs(struct session *s, uint16_t class, uint32_t *ids, uint32_t max)

@@ -20,8 +20,8 @@ enum {
 	MAX_WAIT = 100000000,		/* ns */
 	EXIT_WAIT = 1000000,		/* ns */
 	SILENCE = 1000000000,		/* ns */
-	GRACE = 1000000000,		/* ns to read the rest after a signal, if there is much */
-	MUCH = 5000,			/* events; else five times as long */
+	BATCH_TIME = 20000000,		/* ns that a batch should take at most */
+	BATCH_MIN = 16,			/* events */
 	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: rejected by a BPF filter of perf */
 };
 
@@ -53,12 +53,12 @@ void session_stop(struct session *s)
 	if (s->stopped)
 		return;
 	s->stopped = true;
-	s->events_at_stop = s->stats.events;
 	s->stop_time = s->source->ops->now(s->source);
 	if (s->stop_time > s->end_at)
 		s->stop_time = s->end_at;
-	for (uint32_t i = 0; s->clears && i < s->nr_clears; i++)
-		__atomic_store_n(&s->clears[i], 0, __ATOMIC_SEQ_CST);
+	for (uint32_t k = 0; k < s->nr_clears; k++)
+		for (uint32_t i = 0; i < s->clears[k].n; i++)
+			__atomic_store_n(&s->clears[k].bytes[i], 0, __ATOMIC_SEQ_CST);
 	if (s->source->ops->stop)
 		s->source->ops->stop(s->source);
 	if (counts_only(s) && s->source->ops->now(s->source) != UINT64_MAX)
@@ -178,6 +178,7 @@ static void note_task(struct session *s, struct machine *m, const struct slot *s
 		break;
 	case EVENT_FORK: /* pid, parent pid, tid, parent tid */
 		tasks_fork(m->tasks, ev->tid, ids[3], ev->time);
+		s->stats.began += s->has_base && slot->time >= s->base;
 		if (family)
 			family_fork(family, ids[3], ev->tid);
 		break;
@@ -460,15 +461,12 @@ static void interrupt(struct session *s)
 }
 
 /* Whether a live run that was interrupted has not read its rings in time: no more events come, but
- * handlers may take long for those that are there. A slow machine may need the time for few
- * events, which are not worth a partial result. In rings that are overwritten, these are what the
- * run is for. */
-static bool leaves_rest(const struct session *s)
+ * handlers may take long for those that are there. In rings that are overwritten, these are what
+ * the run is for. */
+static bool leaves_rest(struct session *s)
 {
-	if (!s->stopped || !s->source->ops->wait || s->source->info.is_recorded || s->keeps_newest)
-		return false;
-	return signals_overdue(GRACE) && (s->stats.events - s->events_at_stop >= MUCH ||
-					  signals_overdue(5 * (uint64_t)GRACE));
+	return signals_overdue(&s->events_before_signal, s->stats.events) && s->stopped &&
+	       s->source->ops->wait && !s->source->info.is_recorded && !s->keeps_newest;
 }
 
 void session_check_end(struct session *s)
@@ -489,10 +487,30 @@ static void watch_silence(struct session *s, bool is_silent)
 		session_stop(s);
 }
 
+/* How many events the next batch has: what asks the run to end is seen after a batch, and a script
+ * that has not returned by then is interrupted. So it is long only if its events take little time,
+ * or in recordings, whose output must not depend on time. */
+static int batch_size(struct session *s)
+{
+	uint64_t took = clock_monotonic() - s->handed_out;
+
+	if (s->source->info.is_recorded)
+		return BATCH_MAX;
+	if (took > BATCH_TIME)
+		s->batch_size = (int)((uint64_t)s->nr_batch * BATCH_TIME / took);
+	else if (s->nr_batch >= s->batch_size && took < BATCH_TIME / 2)
+		s->batch_size *= 2;
+	if (s->batch_size < BATCH_MIN)
+		s->batch_size = BATCH_MIN;
+	if (s->batch_size > BATCH_MAX)
+		s->batch_size = BATCH_MAX;
+	return s->batch_size;
+}
+
 static int next_batch(struct session *s, struct batch *batch, struct error *err)
 {
 	uint64_t until = ends_with_tick(s) ? s->tick_at - 1 : s->end_at;
-	int n = 0;
+	int n = 0, size = batch_size(s);
 
 	watchdog_returned();
 	batch->events = s->batch;
@@ -516,7 +534,7 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 			n = skip_empty_intervals(s, err);
 		else
 			/* The end of the first interval is known only with the time base. */
-			n = fetch(s, until, s->has_base ? BATCH_MAX : 1, err);
+			n = fetch(s, until, s->has_base ? size : 1, err);
 		if (n < 0)
 			return n;
 		if (s->give_up_at)
@@ -549,6 +567,7 @@ static int hand_out(struct session *s, const struct batch *batch, int ret)
 	for (int i = ret < 0 ? 0 : batch->n; i < s->nr_batch; i++)
 		s->batch[i] = (struct event){.time = s->batch[i].time, .class = EVENT_FILTERED};
 	s->nr_batch = ret < 0 ? 0 : batch->n;
+	s->handed_out = clock_monotonic();
 	return ret;
 }
 

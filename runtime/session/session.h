@@ -77,6 +77,7 @@ struct session_stats {
 	uint64_t lost;		 /* records the kernel or the recorder lost */
 	uint64_t late;		 /* events delivered after a later one */
 	uint64_t bad;		 /* records that could not be decoded */
+	uint64_t began;		 /* tasks that have begun meanwhile, as their records say */
 	uint64_t narrow;	 /* programs of 32 bits that records of mappings have shown */
 	uint64_t read;		 /* bytes of the recording so far */
 	uint64_t size;		 /* bytes of the recording; 0: unknown, or there is none */
@@ -156,6 +157,9 @@ int session_add_event(struct session *s, const struct event_request *request, st
 /* Also delivers side-band records of this class (EVENT_COMM, EVENT_FORK, EVENT_EXIT). EVENT_LOST is
  * always delivered. */
 void session_want(struct session *s, uint16_t class);
+/* Stacks come from elsewhere than its events, see session_stack(). parts: enum stack_parts. Only
+ * before the session starts. */
+void session_want_stacks(struct session *s, uint32_t parts);
 /* Cuts the stream at intervals of its own time, in ns; 0: never. */
 void session_set_interval(struct session *s, uint64_t interval);
 
@@ -205,7 +209,8 @@ void session_wake_on(struct session *s, int fd);
 /* Makes session_next() return every 100 ms, also where no event can come. */
 void session_look_around(struct session *s);
 /* Clears bytes that BPF programs read right before the events stop, whatever the reason: so the
- * programs see none that perf does not count. They must outlive the session's events. */
+ * programs see none that perf does not count. They must outlive the session's events. For up to two
+ * arrays. */
 void session_clear_at_stop(struct session *s, uint8_t *bytes, uint32_t n);
 /* Stops the events; session_next() still delivers existing ones up to BATCH_END. */
 void session_stop(struct session *s);
@@ -259,6 +264,8 @@ const struct source_clock *session_source_clock(const struct session *s);
 const char *session_arch(const struct session *s, uint32_t member);
 /* Returns the first CPU that shares cpu's data cache of this level; -1 if unknown. */
 int session_cache_sharer(const struct session *s, int level, int cpu);
+/* Returns the NUMA node of a CPU of a machine; -1 if unknown. */
+int session_cpu_node(const struct session *s, uint32_t member, int cpu);
 /* Returns a line about a source that ended early or is damaged; NULL if there is none. */
 const char *session_warning(const struct session *s);
 /* Takes the line about the latest change, such as a CPU that came online; "" if there is none.

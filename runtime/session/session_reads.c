@@ -148,6 +148,13 @@ int session_cache_sharer(const struct session *s, int level, int cpu)
 	return first && cpu >= 0 && cpu < CPUS_MAX ? first[cpu] - 1 : -1;
 }
 
+int session_cpu_node(const struct session *s, uint32_t member, int cpu)
+{
+	const uint16_t *nodes = s->machines[member].source->info.nodes;
+
+	return nodes && cpu >= 0 && cpu < CPUS_MAX ? nodes[cpu] - 1 : -1;
+}
+
 const char *session_warning(const struct session *s)
 {
 	return s->source->warning.text[0] ? s->source->warning.text : NULL;

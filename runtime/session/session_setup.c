@@ -244,6 +244,12 @@ void session_want(struct session *s, uint16_t class)
 	s->wanted |= 1u << class;
 }
 
+void session_want_stacks(struct session *s, uint32_t parts)
+{
+	s->stack_parts |= parts;
+	s->resolves = true;
+}
+
 void session_set_interval(struct session *s, uint64_t interval)
 {
 	s->interval = interval;
@@ -362,6 +368,7 @@ static int open_source(struct session *s, const struct session_target *target, s
 		.pages = target->pages,
 		.watermark = target->watermark,
 		.overwrite = target->overwrite,
+		.mappings = s->resolves,
 	};
 
 	if (n < 0)

@@ -10,6 +10,8 @@
 #include "session/session.h"
 #include "source.h"
 
+enum { MAX_CLEARS = 2 }; /* the run's programs, and those that count events of perf */
+
 /* One machine whose events are delivered: the source, or a member of the join. */
 struct machine {
 	struct source *source;
@@ -39,8 +41,8 @@ struct session {
 	int32_t *marked; /* threads marked at the start; NULL: the target has no marks */
 	uint32_t nr_marked;
 	uint64_t stop_time;
-	uint64_t events_at_stop; /* number of events that were read before */
-	uint64_t watch_at;	 /* when to check again whether the threads have ended */
+	uint64_t events_before_signal; /* that asked the run to end */
+	uint64_t watch_at;	       /* when to check again whether the threads have ended */
 	struct error notice;
 	bool resolves;		 /* an event has stacks, or addresses to symbolize */
 	bool resolves_data;	 /* also addresses of data */
@@ -52,7 +54,10 @@ struct session {
 	bool threads_ended; /* all threads of the workload have ended, but not yet its process */
 	bool is_target;	    /* the workload is the target */
 	bool follows;	    /* the workload's children are waited for, too */
-	uint8_t *clears;    /* to be cleared at the stop; NULL: nothing */
+	struct {
+		uint8_t *bytes;
+		uint32_t n;
+	} clears[MAX_CLEARS]; /* to be cleared at the stop */
 	uint32_t nr_clears;
 	bool stopped, ended, interrupted, per_thread, has_base;
 	bool keeps_newest;   /* the rings are overwritten */
@@ -75,6 +80,8 @@ struct session {
 	struct session_stats stats;
 	struct event batch[BATCH_MAX];
 	int nr_batch; /* that were handed out */
+	int batch_size;
+	uint64_t handed_out; /* when */
 	struct class_samples samples[EVENT_CLASSES];
 };
 

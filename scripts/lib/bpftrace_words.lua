@@ -101,7 +101,12 @@ local function word_at(source, at, after, token, own)
   local member, stop = source:match('^%s*%->%s*([%a_][%w_]*)()', after)
   if not member then member, stop = source:match('^%.([%a_][%w_]*)()', after) end
   if token == 'args' and member and not own.args or token == 'ev' and KEYWORDS[member] then
-    return field_source(member), stop
+    local text = field_source(member)
+    while true do -- what it points to
+      local inner, after_inner = source:match('^%->([%a_][%w_]*)()', stop)
+      if not inner then return text, stop end
+      text, stop = ('%s.%s'):format(text, inner), after_inner
+    end
   end
   if token == 'str' or token == 'join' then
     local of, field

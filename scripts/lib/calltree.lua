@@ -50,7 +50,7 @@ local function spec(width, than, variance)
   for _, column in ipairs(tables.latency_columns(than, nil, variance)) do
     columns[#columns + 1] = column
     if column.name == 'total_ns' then
-      local own = tables.us_column('self', 16)
+      local own = tables.time_column 'self'
       own.metric, columns[#columns + 1] = 'counter', own
     end
   end

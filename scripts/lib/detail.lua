@@ -102,6 +102,7 @@ function detail.new(settings, env)
     verbose = env.verbose,
     waiting = {}, -- pairs to print when the events up to `after` have arrived
     incomplete = 0, -- pairs with a line that says that events are missing
+    events = 0, -- number of printed events since is_cut()
   }
   return public(setmetatable(self, Details))
 end
@@ -187,7 +188,9 @@ end
 --- Returns whether the run has been interrupted so long ago that nothing more is printed, and says so once.
 ---@package
 function Details:is_cut()
-  if not self.out:is_overdue() then return false end
+  local events = self.events
+  self.events = 0
+  if not self.out:is_overdue(events) then return false end
   if not self.was_cut then
     self.was_cut = true
     self.out:warn(('%s: partial: interrupted, so the details of further pairs are not printed'):format(self.name))
@@ -225,6 +228,7 @@ end
 --- Prints an event with a margin instead of its wall time.
 ---@package
 function Details:event(ev, event, margin, part)
+  self.events = self.events + 1
   part.uncertain = self:is_uncertain(ev, event)
   if part.uncertain then margin = margin and margin:gsub('^| ?', '|~') or '~' end
   self.out:print_event(ev, false, margin and ('%-27s '):format(margin) or true, part)

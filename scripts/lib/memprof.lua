@@ -34,26 +34,26 @@ local function sizes_of(events, session)
   return sizes, common
 end
 
---- Returns functions that sum up objects and bytes by id: add(id, size) and take(n), which returns the sums of ids up
---- to n.
+--- Returns functions that sum up objects and bytes by id: add(id, size), list(n), which returns the sums of ids up to n
+--- that are not 0, and clear(n), which resets them.
 local function sums(max)
   local objects, bytes = array.new(max + 1), array.new(max + 1)
   local function add(id, size)
     objects[id] = objects[id] + 1
     bytes[id] = bytes[id] + size
   end
-  --- Returns the sums that are not 0, and resets all.
-  local function take(n)
+  local function list_of(n)
     local list = {}
     for id = 0, math.min(n, max) do
       if objects[id] > 0 then
         list[#list + 1] = { id = id, objects = objects[id], bytes = bytes[id] }
       end
-      objects[id], bytes[id] = 0, 0
     end
     return list
   end
-  return add, take
+  return add, list_of, function(n)
+    for id = 0, math.min(n, max) do objects[id], bytes[id] = 0, 0 end
+  end
 end
 
 local function before(a, b)
@@ -106,10 +106,11 @@ local function new_printer(out, session)
   return self
 end
 
---- Offers what was printed since the last call.
-function Printer:offer()
+--- Offers what was printed since the last call; forgets it if it was only drawn.
+---@param is_drawn? boolean
+function Printer:offer(is_drawn)
   for _, one in ipairs(self.offered) do
-    self.out:offer(one.spec, one.rows)
+    if not is_drawn then self.out:offer(one.spec, one.rows) end
     one.rows = {}
   end
 end
@@ -168,8 +169,8 @@ end
 local function new_totals(n_kinds, keeps_first)
   local totals = { keeps_first = keeps_first, n_kinds = n_kinds, keys = intern.new(3, MAX_KEYS),
     classes = intern.new(1, MAX_CLASSES) }
-  totals.add, totals.take = sums(MAX_KEYS)
-  totals.add_left, totals.take_left = sums(MAX_CLASSES)
+  totals.add, totals.list, totals.clear = sums(MAX_KEYS)
+  totals.add_left, totals.list_left, totals.clear_left = sums(MAX_CLASSES)
   return totals
 end
 
@@ -190,10 +191,12 @@ local function adders(totals, sizes)
   end
 end
 
+local function last_id(totals) return totals.keeps_first and totals.keys:count() or totals.n_kinds end
+
 --- Returns the sums by kind of pair, each by the stacks of both sides, and the kinds in order.
-local function take_kinds(totals)
+local function kinds_of(totals)
   local by_kind, order, keys, keeps_first = {}, {}, totals.keys, totals.keeps_first
-  for _, one in ipairs(totals.take(keeps_first and keys:count() or totals.n_kinds)) do
+  for _, one in ipairs(totals.list(last_id(totals))) do
     local kind = one.id
     if keeps_first then kind = keys:part(one.id, 1) end
     if kind then
@@ -211,10 +214,18 @@ local function take_kinds(totals)
   return by_kind, order
 end
 
---- Prints the sums, and starts new ones.
-local function report(totals, printer, out, allocs, frees)
-  local by_kind, order = take_kinds(totals)
-  local lefts = totals.take_left(totals.classes:count())
+--- Starts new sums.
+local function clear(totals)
+  totals.clear(last_id(totals))
+  totals.clear_left(totals.classes:count())
+  totals.keys:clear()
+  totals.classes:clear()
+end
+
+--- Prints the sums.
+local function print_sums(totals, printer, out, allocs, frees)
+  local by_kind, order = kinds_of(totals)
+  local lefts = totals.list_left(totals.classes:count())
   if #order + #lefts > 0 then out:stamp() end
   for _, kind in ipairs(order) do
     printer:kind({ allocs[math.floor(kind / #frees) + 1].name, frees[kind % #frees + 1].name }, by_kind[kind])
@@ -225,9 +236,6 @@ local function report(totals, printer, out, allocs, frees)
       if event.class == class then printer:left(event, one) end
     end
   end
-  printer:offer()
-  totals.keys:clear()
-  totals.classes:clear()
 end
 
 --- Returns the handlers of the profiler. The first stage allocates, the second frees.
@@ -251,7 +259,15 @@ function memprof.run(settings)
     pair = pair,
     lost = left,
     left = left,
-    report = function() report(totals, printer, out, allocs, frees) end,
+    draw = function()
+      print_sums(totals, printer, out, allocs, frees)
+      printer:offer(true)
+    end,
+    report = function()
+      print_sums(totals, printer, out, allocs, frees)
+      printer:offer()
+      clear(totals)
+    end,
   }, found, opt, out, session))
 end
 

@@ -38,11 +38,11 @@ local function unmatched_printer(out)
   end
 end
 
---- Returns a function that prints the counts and starts new ones.
+--- Returns a function that prints the counts, and one that starts new ones.
 local function counts_printer(out, counts, unpaired, order)
   tables.record('pair', PAIR)
   local spec = tables.offered('pairs', { { name = 'start' }, { name = 'end' }, { name = 'count', metric = 'counter' } })
-  return function()
+  local function print_counts()
     local text, rows = out.format == 'text', {}
     local function print_row(row)
       rows[#rows + 1] = row
@@ -53,13 +53,17 @@ local function counts_printer(out, counts, unpaired, order)
     for _, one in ipairs(order) do
       local class = one.first.class
       print_row { start = one.first.name, count = unpaired[class] }
-      unpaired[class] = 0
       for _, second in ipairs(one.seconds) do
         print_row { start = one.first.name, ['end'] = second.name, count = counts[class][second.class] }
-        counts[class][second.class] = 0
       end
     end
     out:offer(spec, rows)
+  end
+  return print_counts, function()
+    for class, of_first in pairs(counts) do
+      unpaired[class] = 0
+      for second in pairs(of_first) do of_first[second] = 0 end
+    end
   end
 end
 
@@ -69,7 +73,7 @@ end
 function pairing.run(settings)
   local opt, out = settings.opt, settings.out
   local counts, unpaired, order = new_counts(settings.events.stages, opt.cycle)
-  local print_unmatched, print_counts = unmatched_printer(out), counts_printer(out, counts, unpaired, order)
+  local print_unmatched, print_counts, clear = unmatched_printer(out), counts_printer(out, counts, unpaired, order)
   local function left(p)
     unpaired[p.first_class] = unpaired[p.first_class] + 1
     local first = p.first_event
@@ -84,8 +88,10 @@ function pairing.run(settings)
     end,
     lost = left,
     left = left,
+    draw = print_counts,
     report = function()
       print_counts()
+      clear()
       print_unmatched(matcher:stats())
     end,
   }, settings.events, opt, out, settings.session)

@@ -24,7 +24,7 @@ local NO_NUMBER = -1 -- the number in the sys_exit of rt_sigreturn
 local function is_only(stage, name) return #stage == 1 and stage[1].name == name end
 
 local function columns(by_thread, than, has_variance)
-  local us = tables.us_column
+  local time = tables.time_column
   local spread = tables.variance_columns(has_variance)
   return {
     { name = 'thread', width = 6, align = 'left', show = by_thread },
@@ -38,10 +38,10 @@ local function columns(by_thread, than, has_variance)
     },
     { name = 'nr', data_only = true, metric = 'none' },
     { name = 'calls', width = 8, align = 'right', metric = 'counter', of_histogram = true },
-    us('total', 16, true),
-    us('min', 12),
-    us('avg', 12),
-    us('max', 12),
+    time('total', true),
+    time 'min',
+    time 'avg',
+    time 'max',
     { name = 'err', width = 6, align = 'right', metric = 'counter' },
     tables.than_column(than),
     spread[1],

@@ -3,6 +3,7 @@
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local sched_switch = require 'bindings.expr.sched_switch'
+local sys = require 'bindings.base.sys'
 local tables = require 'lib.table'
 
 local MAX_THREADS = 65536
@@ -17,6 +18,18 @@ local function read_stat(tid)
   local comm, letter = (file and file:read '*a' or ''):match '%((.*)%) (%a)'
   if file then file:close() end
   return comm, letter
+end
+
+--- Returns the threads of all processes.
+---@return integer[]
+function states.all_threads()
+  local list = {}
+  for _, pid in ipairs(sys.readdir '/proc' or {}) do
+    for _, tid in ipairs(pid:match '^%d+$' and sys.readdir(('/proc/%s/task'):format(pid)) or {}) do
+      list[#list + 1] = tonumber(tid)
+    end
+  end
+  return list
 end
 
 --- Calls a function with the current state of each of the threads that has one. ON_CPU also stands for QUEUED.

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Target threads of a run: those of -p, -t or a workload. They are for profilers that record all CPUs (`everywhere`)
+--- Target threads of a run: those of -p, -t, a workload or --cgroups, for profilers that record all CPUs (`everywhere`)
 --- because events about a thread, such as its wakeup, also happen while other threads run.
 ---
 ---   local targets = threads.new(session, opt)
@@ -7,7 +7,6 @@
 ---     ['sched:sched_wakeup'] = function(ev) if targets.has(ev.pid) then ... end end,
 ---   }
 local sys = require 'bindings.base.sys'
-local thread_set = require 'bindings.select.thread_set'
 
 local threads = {}
 
@@ -38,7 +37,7 @@ local NEW = 'sched:sched_wakeup_new'
 ---@return Threads
 function threads.new(session, opt, only_targets)
   local everyone, inherits = not session.named_threads, session.inherits
-  local named, max = thread_set.new(inherits), threads.MAX
+  local named, max = session.thread_set(), threads.MAX
   local self = { has = named.has }
   if everyone then self.has = function(pid) return pid > 0 and pid < max end end
 

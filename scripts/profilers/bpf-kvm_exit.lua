@@ -15,8 +15,8 @@ local MAX_ROWS = 4096
 local LONGEST = tables.new('bpf:kvm_exit-longest', {
   { name = 'pid', title = 'PID' },
   { name = 'comm', title = 'COMM', align = 'left' },
-  tables.us_column('max', 12),
-  { name = 'hlt_rundelay_ns', title = 'HLT rundelay(us)', width = 16, format = '%.3f', scale = 1000 },
+  tables.time_column 'max',
+  { name = 'hlt_rundelay_ns', title = 'HLT rundelay', unit = 'ns' },
 })
 
 --- The longest exit of each process, for --output2; nil without the option.
@@ -55,7 +55,7 @@ local function new_totals(detail, variance)
     { name = 'exit_reason', width = 20, align = 'left' },
   }, variance)
   for _, name in ipairs { 'wait', 'rundelay' } do
-    local column = tables.us_column(name, 12)
+    local column = tables.time_column(name)
     column.metric, columns[#columns + 1] = 'counter', column
   end
   return {
@@ -71,8 +71,8 @@ local function before(a, b)
   return a.exit_reason < b.exit_reason
 end
 
---- Prints the totals, and starts new ones.
-local function report(totals, out, session)
+--- Prints the totals.
+local function print_totals(totals, out, session)
   local rows, keys, waits, delays = {}, totals.keys, totals.waits, totals.delays
   for id = 0, keys:count() - 1 do
     local isa, reason = keys:part(id, 3), keys:part(id, 4)
@@ -80,14 +80,18 @@ local function report(totals, out, session)
     row.exit_reason, row.halts = kvm.exit_reason(isa, reason), kvm.is_halt(isa, reason)
     row.comm = totals.detail and session.task_name(row.tid) or nil
     row.wait_ns, row.rundelay_ns = waits[id], delays[id]
-    waits[id], delays[id] = 0, 0
     rows[id + 1] = row
   end
   table.sort(rows, before)
   for _, row in ipairs(rows) do row.halts = nil end
   out:table(totals.spec, rows)
+end
+
+--- Starts new totals.
+local function clear(totals)
+  for id = 0, totals.keys:count() - 1 do totals.waits[id], totals.delays[id] = 0, 0 end
   totals.hists:clear()
-  keys:clear()
+  totals.keys:clear()
 end
 
 --- Loads the program, and returns its events.
@@ -114,7 +118,7 @@ each exit that takes at least --threshold.
   wait      the time that the thread slept during the exit
   rundelay  the time that it was runnable and waited for a CPU
 
-Both are in ns in lines and in us in tables. Needs clang, as all scripts with
+Both are in ns in lines. Needs clang, as all scripts with
 BPF programs do, and Linux 5.8.]],
   examples = {
     { 'profscript bpf:kvm_exit -i 1000', 'exits of at least 1 ms, of all VMs' },
@@ -141,7 +145,8 @@ BPF programs do, and Linux 5.8.]],
     local than, ours = opt.than or math.huge, threads.new(session, opt)
 
     local function print_and_clear()
-      report(totals, out, session)
+      print_totals(totals, out, session)
+      clear(totals)
       if longest then longest.report() end
     end
     return ours.follow {
@@ -158,6 +163,7 @@ BPF programs do, and Linux 5.8.]],
         return ('bpf:kvm_exit: %s lat %d wait %d rundelay %d sw %d'):format(kvm.exit_reason(ev.isa, ev.exit_reason),
           ev.lat, ev.wait, ev.rundelay, ev.sw)
       end,
+      draw = function() print_totals(totals, out, session) end,
       interval = print_and_clear,
       stop = print_and_clear,
     }

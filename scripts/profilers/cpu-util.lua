@@ -57,7 +57,7 @@ and cycles per busy ns (GHz). The cycles are tested with synthetic counts only.
       read = read, handlers = handlers,
       columns = {
         { name = 'util', title = 'UTIL%', format = '%.1f', width = 6 },
-        { name = 'busy_ns', metric = 'counter', title = 'BUSY(ms)', format = '%.3f', scale = 1e6, width = 10 },
+        { name = 'busy_ns', metric = 'counter', title = 'BUSY', unit = 'ns', width = 8 },
         { name = 'cycles', metric = 'counter', title = 'CYCLES', show = has_cycles },
         { name = 'ghz', title = 'GHz', format = '%.2f', show = has_cycles },
       },

@@ -73,14 +73,14 @@ local function live_pages(state)
   return live, list
 end
 
---- Returns the rows of the counts, which start again.
-local function take_rows(state, live)
+--- Returns the rows of the counts.
+local function rows_of(state, live)
   local rows = {}
   for at = 0, GENERATIONS * LEVELS - 1 do
     local row = { gen = math.floor(at / LEVELS), level = at % LEVELS, live = live[at] or 0 }
     local some = row.live
     for _, name in ipairs(COUNTS) do
-      row[name], state[name][at] = state[name][at], 0
+      row[name] = state[name][at]
       some = some + row[name]
     end
     if some > 0 then rows[#rows + 1] = row end
@@ -150,10 +150,15 @@ generation; they count in the generation of the page event before them.]],
       { name = 'role', metric = 'label', title = 'ROLE', format = '0x%x' },
     })
 
-    local function report()
+    function handlers.draw()
       local live, list = live_pages(state)
-      out:table(spec, take_rows(state, live))
+      out:table(spec, rows_of(state, live))
       if opt.detail then out:table(page_spec, list) end
+    end
+
+    local function report()
+      handlers.draw()
+      for _, name in ipairs(COUNTS) do state[name] = array.new(GENERATIONS * LEVELS) end
       if opt.verbose > 0 and state.unknown + state.duplicates > 0 then
         out:warn(('kvmmmu: %d zapped pages were created before the start, %d pages were created twice'):format(
           state.unknown, state.duplicates))

@@ -18,17 +18,17 @@ The states of a task are:
   T   stopped                   t   traced
   I   idle kernel thread        P   parked
 
-A state is counted when it ends; states of the threads of -p, -t or a workload
-also at the end of the run. A BPF program adds up the times, unless -C, --filter,
---cgroups, -g, --flame-graph or -N need each switch and wakeup as an event.
+A state is counted when it ends; states of the threads of -p, -t, a workload or
+--cgroups also at the end of the run. A BPF program adds up the times, unless -C,
+--filter, -g, --flame-graph or -N need each switch and wakeup as an event.
 
   $ profscript task-state -q -m 1024 -- find /usr -name x.y
   2026-11-22 11:29:08.800323
-  St    calls        total(us)      min(us)      p50(us)      p95(us)      p99(us)      max(us)
-  -- -------- ---------------- ------------ ------------ ------------ ------------ ------------
-  R      7679       592794.211       17.336       52.480      130.560      569.344     9024.717
-  D      7623       580078.631        4.426       59.648      185.344      280.576     4124.559
-  RD     7647       212692.427        1.442        3.600       16.512      626.688     4803.315]],
+  St    calls    total      min      p50      p95      p99      max
+  -- -------- -------- -------- -------- -------- -------- --------
+  R      7679   593 ms  17.3 us  52.5 us   131 us   569 us  9.02 ms
+  D      7623   580 ms  4.43 us  59.6 us   185 us   281 us  4.12 ms
+  RD     7647   213 ms  1.44 us  3.60 us  16.5 us   627 us  4.80 ms]],
   examples = {
     { 'profscript task-state --perins -- ls -lR /usr/share', 'where a command spends its time' },
     { 'profscript task-state -p 1 -i 1000', 'a process, every second' },

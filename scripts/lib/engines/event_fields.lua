@@ -7,9 +7,9 @@ local options = require 'bindings.options.parser'
 local runs = require 'bindings.run.run'
 local scripts = require 'bindings.options.scripts'
 local sessions = require 'bindings.run.session'
+local string_fields = require 'bpf.pointers.string_fields'
 local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
-local user_strings = require 'bindings.select.user_strings'
 local views = require 'bindings.view.views'
 
 local event_fields = {}
@@ -79,7 +79,7 @@ local function look_up(session, opt, texts, settings)
   for i, event in ipairs(set.list) do
     event_filter.split(event, settings.input ~= nil) -- a mistake in it is told here, not when the events are opened
     list[i] = describe(event)
-    list[i].strings = user_strings.names(set.catalog, event.name)
+    list[i].strings = string_fields.names(set.catalog, event.name)
   end
   return list
 end

@@ -113,8 +113,8 @@ NAME is
                           in its format; its -N applies only to these events
 
 FILTER selects the events for which it is true. It is a kernel filter or a C expression over the
-event's fields and _cpu, _pid, _tid, _time, _period and _comm. The kernel evaluates as much of it as
-possible.
+event's fields and _cpu, _node, _pid, _tid, _time, _period, _comm, _cgroup and _container. The
+kernel evaluates as much of it as possible.
 
 ATTRIBUTE is one of the following or one of the profiler's own. EXPR is a C expression.]]
 

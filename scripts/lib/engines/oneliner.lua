@@ -90,8 +90,8 @@ local function column_name(expression, used)
     or expression:match '^([%a][%w_]*)%(ev[.][%w_]+%)$' or expression:match '^([ku]sym)%(ev, ev[^()]+%)$'
     or expression:match "^ev%['(%a+)'%]$"
   if short and not TAKEN[short] and not used[short] then return short end
-  short = expression:match '^ev[.:]_*([%a][%w_]*)' or expression
-  if expression:find '^ev[.:]_*[%w_]+%(?%)?$' and not TAKEN[short] and not used[short] then return short end
+  short = expression:match '^ev[.:]_*([%a][%w_.]*)' or expression
+  if expression:find '^ev[.:]_*[%w_.]+%(?%)?$' and not TAKEN[short] and not used[short] then return short end
   local name, n = expression, 1
   while TAKEN[name] or used[name] do
     n = n + 1
@@ -118,15 +118,22 @@ local function unit_of(value, kind)
   return field and units.of_field(field)
 end
 
+--- Returns the field that an expression is; nil for any other expression.
+local function field_of(expression)
+  return expression:match '^ev%.([%a_][%w_]*)$' or expression:match "^ev%['(%a+)'%]$"
+end
+
 local function new_aggregation(kind, title, args, session)
   local names, used, stacks, found, fields = {}, {}, {}, {}, {}
   for i = VALUES[kind] + 1, #args do
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
-    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$' or args[i]:match "^ev%['(%a+)'%]$",
-      found = found }
+    fields[#fields + 1] = { name = name, field = field_of(args[i]), found = found }
     names[#names + 1] = name
+  end
+  if kind == 'min' or kind == 'max' then
+    fields[#fields + 1] = { name = kind, field = field_of(args[1]), found = found }
   end
   return aggregate.new(kind, names, {
     name = title or ('%s(%s)'):format(kind, table.concat(args, ', ')),
@@ -157,7 +164,7 @@ local COMPARE = { ['=='] = '==', ['~='] = '!=', ['<'] = '<', ['>'] = '>', ['<=']
 
 --- Returns the C expression for a member of the event or a constant; nil for anything else.
 local function operand(text)
-  local name = text:match '^ev%.([%a_][%w_]*)$'
+  local name = text:match '^ev%.([%a_][%w_.]*)$'
   if name then return name ~= '_event' and name ~= '_stack' and name or nil, true end
   local number = (text:match '^%-?%d+$' or text:match '^0x%x+$') and tonumber(text)
   if number then return math.abs(number) < EXACT and text or nil, false end -- a larger one is another number in Lua

@@ -24,6 +24,16 @@ expect_output exec-sum syscalls exec -e raw_syscalls:sys_exit 'if ev.id == 0 the
 expect_output exec-print pipe exec -N 5 'print(ev._event, ev._tid, ev.id) printf("%d\n", ev._cpu)'
 expect_output exec-interval sched exec -i 4ms -e sched:sched_wakeup 'count()'
 
+# Addresses are in hexadecimal, also as the least or the greatest value of others.
+addresses=$(perf script -i "$DATA/kmem.data" -F trace 2>/dev/null | sed -n 's/.* ptr=\(0x[0-9a-f]*\) bytes.*/\1/p' | sort)
+for end in min:head max:tail; do
+	most=$("${end#*:}" -n 1 <<<"$addresses")
+	one_liner kmem "${end%:*}(ev.ptr)" -e kmem:kmalloc >"$TMP/out"
+	expect_line "exec: ${end%:*} of an address" "^ *$most\$" "$TMP/out"
+	"$PROFSCRIPT" sql --input "$DATA/kmem.data" -e kmem:kmalloc --query "SELECT ${end%:*}(ptr) AS m FROM kmalloc" >"$TMP/out"
+	expect_line "sql: ${end%:*} of an address" "^$most\$" "$TMP/out"
+done
+
 # Errors in one-liners.
 switch=sched:sched_switch
 on_sched() { refused "$@" --input "$DATA/sched.data"; }

@@ -110,15 +110,17 @@ kill -INT $pid
 ended 'nor is one that waits' 0 15
 expect_line 'with its results' '^printed$' out
 
-# What the interpreter and the compiler cannot interrupt: Lua's own functions, another coroutine, a call that waits.
+# What the interpreter and the compiler cannot interrupt: Lua's own functions, also one that the host wraps, another
+# coroutine, a call that waits.
 loop pattern "string.find(('a'):rep(40000), ('a*'):rep(20) .. 'b')"
 loop coroutine 'coroutine.wrap(function() while true do n = n + 1 end end)()'
+loop wrapped "while true do local _ = ('a'):rep(1e6):gsub('a', 'b') end"
 loop reads "local f = io.open 'fifo' while true do local _ = f:read(1) end"
 mkfifo fifo
 sleep 100 >fifo &
 writer=$!
 for signal in INT TERM; do
-	for name in pattern coroutine reads; do
+	for name in pattern coroutine wrapped reads; do
 		begin ./$name.lua --input "$sched"
 		kill -$signal $pid
 		ended "$name ends after SIG$signal" 1 10

@@ -13,7 +13,7 @@ for disk in /sys/class/block/*; do
 done
 if [ -n "$idle" ]; then
 	"$PROFSCRIPT" blktrace -d "/dev/$idle" --duration 0.2 --than 1ms >out 2>err
-	check 'a table of zeros' test "$(grep -Ec "^$idle +block_.* => block_[a-z_]+ +0 +0\.000 .* 0 \( +0%\)\$" out)" -eq 3
+	check 'a table of zeros' test "$(grep -Ec "^$idle +block_.* => block_[a-z_]+ +0 +0 ns .* 0 \( +0%\)\$" out)" -eq 3
 	"$PROFSCRIPT" blktrace -d "/dev/$idle" --duration 0.2 --json >out 2>err
 	check 'no rows in JSON' test ! -s out
 else

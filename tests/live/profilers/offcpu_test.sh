@@ -32,6 +32,32 @@ if all_reported 'how long the timers took'; then
 	rows 'how long the timers took' 'c["task"] == "states" && c["woken_by"] == "[timer]" && c["total_ns"] >= 49e6 && c["max_ns"] >= 29e6'
 fi
 
+# Sums of a program in the kernel, and of its events.
+for way in auto perf; do
+	waits_of --depth 0 --capture $way --no-user-callchain -- "$TOP/build/workloads/pingpong" -c 0 $count
+	woken "--depth 0, --capture $way: each sleep of ping" ping '' $count
+	woken "--depth 0, --capture $way: each sleep of pong" pong '' $count
+	grep -E 'ping|pong' "$TMP/out" | grep -oE '[a-z_0-9]+\+0x[0-9a-f]+' | grep -A 99 '^__schedule' | grep -v '^_*bpf_\|^--' |
+		sort -u >"$TMP/stacks.$way"
+done
+expect_line 'the stack in the kernel' '^futex_wait\+' "$TMP/stacks.auto"
+"$PROFSCRIPT" offcpu --dry-run --depth 0 >"$TMP/out" 2>&1
+expect_line 'only sums: in the kernel' 'added up in the kernel' "$TMP/out"
+"$PROFSCRIPT" explain offcpu >"$TMP/out" 2>&1
+expect_line 'explain: why not with wakers' 'who woke a task is asked for' "$TMP/out"
+waits_of --depth 0 --than 1h -- "$TOP/build/workloads/pingpong" -c 0 $count
+check '--than in the kernel' test "$(wc -l <"$TMP/out")" -le 1
+
+# A task that sleeps before the run begins.
+"$TOP/build/workloads/states" sleep 60000 &
+asleep=$!
+until grep -q '^State:.S' /proc/$asleep/status; do :; done
+for way in auto perf; do
+	"$PROFSCRIPT" offcpu --depth 0 --capture $way --csv -p $asleep --duration 0.2 >"$TMP/out" 2>"$TMP/err"
+	expect_line "--capture $way: off CPU when the run began" '^[^,]*,[^,]*,states,S,,1,[0-9]+,[0-9]+,.off CPU when the run began' "$TMP/out"
+done
+kill $asleep
+
 # Both stacks: the function that waits and the one that wakes.
 "$PROFSCRIPT" offcpu -m 2048 --flame-graph "$TMP/off.svg" -- "$TOP/build/workloads/pingpong" -c 0 $count \
 	>"$TMP/out" 2>"$TMP/err"

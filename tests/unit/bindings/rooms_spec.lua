@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
 local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf',
-  'bpf/gen', 'bindings/select', 'bindings/pairs', 'bpf/handlers', 'bindings/options', 'bpf/ways', 'bindings/session',
-  'bindings/report', 'bpf/run', 'bindings/run' }
+  'bpf/gen', 'bpf/groups', 'bpf/handlers', 'bpf/pointers', 'bindings/select', 'bindings/pairs', 'bindings/options',
+  'bpf/ways', 'bindings/session', 'bindings/report', 'bpf/run', 'bindings/run' }
 -- Those of scripts/lib. Scripts of users reach the last one only.
 local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'run', 'followers', 'command', '' }
 -- What depends on whether events are recorded, of threads, or a source's. Other modules leave that to these.
 local ASKING = { threads = true, events = true, syscalls = true, ratios = true, kvm = true, sql = true, nested = true,
-  run_queue = true, cpu_time = true, task_state = true, block_requests = true, arrivals = true, stores = true }
+  run_queue = true, cpu_time = true, task_state = true, block_requests = true, arrivals = true, stores = true,
+  waits = true }
 local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true } -- where scripts and users look for names
 local MAX_FILES = 30
 local C_FOLDERS = { 'os', 'process', 'clocks', 'formats', 'decode', 'symbols', 'stacks', 'relations', 'probes', 'bpf',
@@ -60,7 +61,7 @@ describe('folders', function()
 
   it('of scripts/lib use only those below them', function()
     local at = places(LIB_ROOMS)
-    at.engines, at['engines/off_cpu'] = at[''], at['']
+    for _, dir in ipairs { 'engines', 'engines/off_cpu', 'engines/locks' } do at[dir] = at[''] end
     local pipe = assert(io.popen 'cd scripts/lib && find * -type d')
     for dir in pipe:lines() do assert(at[dir], dir .. ' has no place in the order') end
     pipe:close()

@@ -52,7 +52,10 @@ local function show(text, list, first, second, env)
   env = env or {}
   local lines = {}
   local out = {
-    is_overdue = function() return env.overdue or false end,
+    is_overdue = function(_, n)
+      env.printed = (env.printed or 0) + n
+      return env.overdue and env.printed >= env.overdue or false
+    end,
     warn = function(_, line) lines[#lines + 1] = line end,
     printf = function(_, format, ...) lines[#lines + 1] = (format:format(...):gsub('\n$', '')) end,
     print_event = function(_, ev, _, margin)
@@ -123,13 +126,21 @@ describe('details of a pair', function()
   it('are left out when the run should have ended, and nothing is fetched', function()
     local list = { { time = 1, name = 'A' }, { time = 3, name = 'B' } }
     local said = 'details: partial: interrupted, so the details of further pairs are not printed'
-    local env = { overdue = true, fetch = function() error 'fetched' end }
+    local env = { overdue = 0, fetch = function() error 'fetched' end }
     local lines, details, history = show('+5us', list, 1, 2, env)
     details:show({ first_time = 1000, second_time = 3000, key = 0, first_event = list[1] }, list[2])
     details:advance(math.huge)
     assert.same({ said }, lines)
     assert.equal(4, history.released)
-    assert.same({ said }, (show('', list, 1, 2, { overdue = true })))
+    assert.same({ said }, (show('', list, 1, 2, { overdue = 0 })))
+  end)
+
+  it('count the events that they have printed', function()
+    local list = { { time = 1, name = 'A' }, { time = 2, name = 'U' }, { time = 3, name = 'B' } }
+    local lines, details = show('', list, 1, 3, { overdue = 3 })
+    assert.equal(3, #lines)
+    details:show({ first_time = 1000, second_time = 3000, key = 0, first_event = list[1] }, list[3])
+    assert.same({ 'details: partial: interrupted, so the details of further pairs are not printed' }, { lines[4] })
   end)
 
   it('worked trace 16: later events are shown when their time is over', function()

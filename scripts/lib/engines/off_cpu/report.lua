@@ -10,11 +10,13 @@ local svg = require 'lib.svg'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
+local waits = require 'lib.engines.off_cpu.waits'
 
 local report = {}
 
 local MAX_KEYS = 65536
 local STATES = 16 -- more than there are
+local BEFORE = '[off CPU when the run began]' -- in place of a stack
 local BETWEEN = '--' -- between the stacks of a wait and its waker, as other tools draw them
 
 --- Adds the options of the report to those of the profiler.
@@ -40,15 +42,15 @@ Report.__index = Report
 ---@param opt table
 ---@param out Output
 ---@param session Session
----@param waits OffCpu
+---@param tracked OffCpu
 ---@return OffCpuReport
-function report.new(opt, out, session, waits)
+function report.new(opt, out, session, tracked)
   if opt.flame_graph then
     if not svg.kind(opt.flame_graph) then failure.usage '--flame-graph requires a FILE that ends in .svg or .html' end
     svg.check(opt.flame_graph)
   end
   return setmetatable({
-    opt = opt, out = out, session = session, waits = waits,
+    opt = opt, out = out, session = session, waits = tracked,
     keys = intern.new(4, MAX_KEYS), -- name and state, stack, wakers, stack of the waker
     totals = array.new(MAX_KEYS + 1), counts = array.new(MAX_KEYS + 1), longest = array.new(MAX_KEYS + 1),
     tree = opt.flame_graph and flametree.new(),
@@ -70,9 +72,19 @@ function Report:add(wait)
   if wait.ns > longest[id] then longest[id] = wait.ns end
 end
 
+--- Adds waits of a task, which nobody ended.
+function Report:add_sums(name, state, stack, ns, count, max)
+  local id = self.keys.id(name * STATES + state, stack, 0, waits.NO_STACK)
+  self.totals[id], self.counts[id] = self.totals[id] + ns, self.counts[id] + count
+  self.longest[id] = math.max(self.longest[id], max)
+end
+
+--- Adds waits for which there is no room.
+function Report:leave_out(ns) self.totals[self.keys.max] = self.totals[self.keys.max] + ns end
+
 --- Returns the functions of a stack as text.
 local function functions(self, stack)
-  if stack < 0 then return '' end
+  if stack < 0 then return stack == waits.BEFORE and BEFORE or '' end
   local names = {}
   return table.concat(names, '\n', 1, self.session.frame_names(stack, names, {}))
 end
@@ -118,7 +130,8 @@ local function add_to_tree(self, entry)
     end
     put(BETWEEN, 'r')
   end
-  for i = 1, session.frame_names(entry.stack, names, kinds) do put(names[i], kinds[i]) end
+  if entry.stack == waits.BEFORE then put(BEFORE, 'r') end
+  for i = 1, entry.stack < 0 and 0 or session.frame_names(entry.stack, names, kinds) do put(names[i], kinds[i]) end
   flametree.add(self.tree, { entry.task }, list, sorts, #list, entry.total, 0, self.opt.reverse)
 end
 
@@ -151,7 +164,8 @@ local function row_of(self, entry)
   local lines = self.session.stack_lines
   return { task = entry.task, state = sched_switch.STATES[entry.state], count = entry.count, total_ns = entry.total,
     max_ns = entry.max, woken_by = #entry.wakers > 0 and table.concat(entry.wakers, ' < ') or nil,
-    stack = lines(entry.stack), waker_stack = entry.waker_stack >= 0 and lines(entry.waker_stack) or nil }
+    stack = entry.stack < 0 and { functions(self, entry.stack) } or lines(entry.stack),
+    waker_stack = entry.waker_stack >= 0 and lines(entry.waker_stack) or nil }
 end
 
 --- Prints the waits since the last report.

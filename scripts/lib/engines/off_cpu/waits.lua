@@ -4,15 +4,17 @@ local array = require 'lib.array'
 local bit = require 'bit'
 local intern = require 'lib.intern'
 local sched_switch = require 'bindings.expr.sched_switch'
+local task_states = require 'lib.task_states'
 local threads = require 'lib.threads'
 local unreported = require 'lib.unreported'
 
 local band, QUEUED = bit.band, sched_switch.QUEUED
-local waits = {}
+local waits = { NO_STACK = -1, BEFORE = -2 } -- BEFORE: the stack of a wait that had begun before the run
 
 local MAX_CHAINS, MAX_NAMES = 65536, 65536
 local IN_INTERRUPT = 0x18 -- of common_flags: TRACE_FLAG_HARDIRQ and TRACE_FLAG_SOFTIRQ
-local NO_STACK = -1
+local NO_STACK, BEFORE = waits.NO_STACK, waits.BEFORE
+local FIRST = 1 -- ns: the start of the run; 0 is none
 local UNKNOWN = '<...>'
 
 --- Functions of the kernel in which interrupts wake tasks, and what they stand for. A stack has the cause below them
@@ -33,7 +35,7 @@ local OTHER_CAUSE = '[interrupt]'
 ---@field ns number
 ---@field name integer see OffCpu.task_name
 ---@field state integer see sched_switch.STATES
----@field stack integer at which the task left its CPU
+---@field stack integer at which the task left its CPU; NO_STACK, BEFORE
 ---@field wakers integer see OffCpu.waker_names; 0: it was not woken, or nobody saw by whom
 ---@field waker_stack integer NO_STACK: none
 
@@ -44,8 +46,21 @@ local OTHER_CAUSE = '[interrupt]'
 ---@field last Wait the wait that ended last
 ---@field open fun(time: number, each: fun(wait: Wait)) calls a function with each wait that lasts
 ---@field task_name fun(name: integer): string
+---@field name_id fun(name: string): integer
+---@field set_first fun(tid: integer, state: integer, comm: string): boolean notes that a thread is off its CPU when
+--- the run begins; false: it is not
 ---@field waker_names fun(wakers: integer): string[] the waker, its own waker and so on
 ---@field missed Unreported
+---@field add_up fun(given: AddedUpWaits): { taken: (fun(): boolean), begin?: fun(tids: integer[]) } lets a program add
+--- up the waits, if it can. taken: it does; begin: call it with the threads that the user has named
+
+--- How waits are added up.
+---@class AddedUpWaits
+---@field event Event sched:sched_switch
+---@field handler fun(ev: Ev) that adds them up
+---@field opt table of offcpu
+---@field sums OffCpuReport
+---@field needs_events? string why each event is needed
 
 --- Returns a function that names what woke a task in an interrupt, by the stack.
 local function cause_finder(session)
@@ -117,6 +132,7 @@ end
 local function names_of_tasks()
   local comms, ids, list = intern.new(1, MAX_NAMES), array.new(threads.MAX), {}
   local self = { list = list } -- list: the tasks that have left a CPU
+  function self.id_of(comm) return comms.id(comm) + 1 end
   function self.set(tid, comm)
     if ids[tid] == 0 then list[#list + 1] = tid end
     ids[tid] = comms.id(comm) + 1
@@ -127,23 +143,43 @@ local function names_of_tasks()
   return self
 end
 
+--- Returns the function add_up() of a follower.
+local function adder(self, session)
+  return function(given)
+    local opt, sums = given.opt, given.sums
+    local in_kernel = session.waits { event = given.event, handler = given.handler, than = opt.than,
+      missed = self.missed, no_stack = NO_STACK, before = BEFORE, named = session.named_threads,
+      duration = opt.duration, needs_events = given.needs_events,
+      row = function(name, ...) sums:add_sums(self.name_id(name), ...) end,
+      left_out = function(ns) sums:leave_out(ns) end }
+    local function begin(tids)
+      task_states.of_threads(tids, function(tid, state, comm)
+        if self.set_first(tid, state, comm) then in_kernel:set_first(tid, state, comm) end
+      end)
+    end
+    if not (opt.input or session.named_threads) then begin(task_states.all_threads()) end
+    return { taken = function() return in_kernel:taken() end, begin = (opt.pids or opt.tids) and begin }
+  end
+end
+
 --- Creates the follower of waits.
 ---@param settings { session: Session, ours: Threads, depth: integer }
 ---@return OffCpu
 function waits.new(settings)
   local has, max = settings.ours.has, threads.MAX
-  local names = names_of_tasks()
-  local wakers = wakers_of(settings.session, settings.depth, names.of)
+  local names, depth = names_of_tasks(), settings.depth
+  local wakers = wakers_of(settings.session, depth, names.of)
   local since, stacks, states = array.new(max), array.new(max), array.new(max)
   local missed, leaves, enters, missed_after = unreported.watch()
   local known_from = 0
   local last = {}
-  local self = { last = last, missed = missed, task_name = names.text, waker_names = wakers.names }
+  local self = { last = last, missed = missed, task_name = names.text, name_id = names.id_of,
+    waker_names = wakers.names }
 
   local function take(tid, now)
     last.ns, last.name, last.state, last.stack = now - since[tid], names.id(tid), states[tid], stacks[tid]
     last.wakers, last.waker_stack = 0, NO_STACK
-    if last.state ~= QUEUED then last.wakers, last.waker_stack = wakers.of(tid) end
+    if depth > 0 and last.state ~= QUEUED then last.wakers, last.waker_stack = wakers.of(tid) end
   end
 
   local function leave(tid, ev)
@@ -153,9 +189,10 @@ function waits.new(settings)
     since[tid] = state and ev._time or 0 -- a task that has ended waits for nothing
     if not state then return end
     stacks[tid], states[tid] = ev._stack, state
-    if state ~= QUEUED then wakers.forget(tid) end
+    if depth > 0 and state ~= QUEUED then wakers.forget(tid) end
   end
 
+  self.add_up = adder(self, settings.session)
   function self.waking(ev)
     local tid = ev.pid
     if since[tid] > 0 and states[tid] ~= QUEUED then wakers.wake(ev) end
@@ -169,6 +206,12 @@ function waits.new(settings)
     if ended then take(tid, now) end
     since[tid] = 0
     return ended
+  end
+  function self.set_first(tid, state, comm)
+    if state == sched_switch.ON_CPU or tid >= max or since[tid] > 0 then return false end
+    names.set(tid, comm)
+    since[tid], states[tid], stacks[tid] = FIRST, state, BEFORE
+    return true
   end
   function self.lost(gap)
     known_from = math.max(known_from, gap.to)

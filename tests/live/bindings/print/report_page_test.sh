@@ -16,6 +16,8 @@ check 'system calls' picture 'syscalls +calls' syscalls
 check 'states' picture 'St +calls' task-state
 check 'numbers' picture 'sched_stat_runtime +\d+ ' num-dist -e sched:sched_stat_runtime//num=runtime/
 check 'leaks' picture 'KMEMLEAK STATS' kmemleak --alloc kmem:kmalloc --free kmem:kfree
+check 'memory' picture '=> kmem:kfree' kmemprof -e kmem:kmalloc -e kmem:kfree
+check 'pairs' picture 'paired \d+' multi-trace -e irq:softirq_entry -e irq:softirq_exit --impl pair
 check 'migrations' picture 'total' sched-migrate
 check 'text if lines are printed, too' picture none exec -e sched:sched_switch 'hist(ev.prev_pid) print(1)' -i 200
 "$PROFSCRIPT" "${hist[@]}" --duration 1 >"$TMP/out"

@@ -90,6 +90,10 @@ describe('differences', function()
       differences { way = 'count', fired = 102, lost = 2, is_missed = true, is_exact = false })
   end)
 
+  it('are those of programs and perf', function()
+    assert.same({ 'perf has other figures' }, differences { way = 'count', doubt = 'perf has other figures' })
+  end)
+
   it('are events that perf does not see', function()
     assert.same({ '7 of 107 a:b are hidden from perf; --capture bpf has them' }, differences { hidden = 7 })
     assert.same({ "7 of 107 a:b are hidden from perf by another tracer's BPF program (x, y); --capture bpf has them" },
@@ -229,4 +233,10 @@ c:d            -        -        -         40          0         40 capture
     event { lost = 5, early = 1, rest = 2, read = 92, rejected = rejected('filter', 12) },
     { name = 'c:d', way = 'capture', read = 40, rejected = {}, filters = {} },
   })
+  assert.equal([[
+event      fired     lost  outside       read   filtered       used       perf way
+----- ---------- -------- -------- ---------- ---------- ---------- ---------- -------
+a:b          100        0        0        100          0        100          - sample
+c:d            -        -        -         40          0         40         40 capture
+]], figures.text { event(), { name = 'c:d', way = 'capture', read = 40, counted = 40, rejected = {}, filters = {} } })
 end)

@@ -14,6 +14,17 @@ describe('the switch of programs', function()
     assert.equal(1, one:off())
   end)
 
+  it('does not let programs begin again that have been stopped', function()
+    local one = switch.new({ 0 }, 2)
+    one:on()
+    one:turn()
+    assert.equal(2, one._map.bytes[0])
+    one._map.bytes[0] = 0 -- by the session
+    one:turn()
+    assert.equal(0, one._map.bytes[0])
+    one:off()
+  end)
+
   it('does not turn programs whose maps have one side', function()
     local one = switch.new(nil, 1)
     one:on()

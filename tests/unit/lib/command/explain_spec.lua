@@ -96,7 +96,7 @@ attributes of all profilers
   stack            record the stack of each event
   vm=TEXT          with pull=: the sender is this guest (UUID, pid or name), whose CPUs are threads here
 
-members of every event: _time _stack _pid _tid _cpu _machine _comm _event _period _key
+members of every event: _time _stack _pid _tid _cpu _node _machine _comm _event _period _key
 
 sched:sched_wakeup: id 317
 field       type              offset size what

@@ -211,8 +211,13 @@ static void what_samples_hold(void **state)
 	assert_true(attr->exclude_callchain_user && !attr->exclude_callchain_kernel);
 	assert_false(attr->watermark);
 	assert_int_equal(attr->wakeup_events, 3);
+	assert_false(p->evsels[1].attr.mmap);
+	evlist_free(p);
+	target.mappings = true;
+	p = plan(&stack, 1, &target);
 	assert_true(p->evsels[1].attr.mmap && p->evsels[1].attr.mmap2);
 	evlist_free(p);
+	target.mappings = false;
 
 	stack.attr.exclude_callchain_user = 1; /* some events have no user stacks */
 	stack.callchain = STACK_KERNEL | STACK_USER;

@@ -173,6 +173,37 @@ static void test_refused_caches(void **state)
 	features_clear(&f);
 }
 
+static void add_node(struct bytes *b, uint32_t node, const char *cpus)
+{
+	add_u32(b, node);
+	b->size += 2 * sizeof(uint64_t); /* its memory */
+	add_string(b, cpus);
+}
+
+/* Nodes with CPUs, and one that has only memory; then one more than there are. */
+static void test_nodes(void **state)
+{
+	static const int wanted[] = {1, 1, 3, 3, 1, 0};
+	struct bytes b = {};
+	struct features f;
+
+	(void)state;
+	add_u32(&b, 3);
+	add_node(&b, 0, "0-1,4");
+	add_node(&b, 2, "2-3");
+	add_node(&b, 3, "");
+	assert_true(features_init(&f));
+	assert_true(features_read(&f, FEATURE_NUMA_TOPOLOGY, b.at, b.size));
+	for (int cpu = 0; cpu < 6; cpu++)
+		assert_int_equal(f.nodes[cpu], wanted[cpu]);
+	features_clear(&f);
+	b.at[0]++;
+	assert_true(features_init(&f));
+	assert_false(features_read(&f, FEATURE_NUMA_TOPOLOGY, b.at, b.size));
+	assert_int_equal(f.nodes[2], 3);
+	features_clear(&f);
+}
+
 /* In the guest of migrate.data two CPUs share an L2 cache, and four an L3 cache. */
 static void test_golden(void **state)
 {
@@ -201,7 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_caches),	       cmocka_unit_test(test_truncated_caches),
 		cmocka_unit_test(test_damaged_caches), cmocka_unit_test(test_refused_caches),
-		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_golden),	       cmocka_unit_test(test_nodes),
 	};
 
 	return cmocka_run_group_tests_name("features", tests, NULL, NULL);

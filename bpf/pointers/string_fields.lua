@@ -3,12 +3,12 @@
 --- whose records contain some of them. The string behind `filename` is the field `__filename_val`, of bytes if it is a
 --- buffer. Linux 6.19 has fields of that name itself, and nothing needs to be added.
 local ffi = require 'ffi'
-local buffers = require 'bindings.select.buffers'
+local buffers = require 'bpf.pointers.buffers'
 local failure = require 'bindings.base.failure'
 local views = require 'bindings.view.views'
 
 local C = ffi.C
-local user_strings = {}
+local string_fields = {}
 
 --- Returns the kind of tracepoint and the name in it, such as 'sys_enter' and 'openat'; nil for other events.
 local function parts(system, name)
@@ -20,9 +20,8 @@ end
 local function text_of(call, field)
   local rule = buffers.rule(call, field.name)
   if rule then return { buffer = rule } end
-  if buffers.is_no_text(call, field.name) then return end
   if field.type:match '^const char %*%s*const %*$' then return { is_list = true } end
-  return field.type:match '^c?o?n?s?t? ?char %*$' and { is_list = false } or nil
+  return buffers.is_string(call, field.name, field.type) and { is_list = false } or nil
 end
 
 --- Returns the arguments of a system call, and those that point to strings or to buffers whose end is known.
@@ -48,8 +47,8 @@ local function arguments_of(catalog, call)
     local rule = strings[i].buffer
     local length = rule and rule.length
     strings[i].length, strings[i].is_int = places[length], rule and (types[length] or ''):match 'int$' ~= nil
-    strings[i].flags = rule and places[rule.flags]
-    if rule and not strings[i].length then table.remove(strings, i) end
+    strings[i].flags, strings[i].action = rule and places[rule.flags], rule and rule.action and places[rule.action[1]]
+    if rule and not (strings[i].length or rule.bytes) then table.remove(strings, i) end
   end
   return arguments, strings
 end
@@ -85,7 +84,7 @@ local by_tracepoint = setmetatable({}, { __mode = 'k' }) -- of the formats that 
 ---@param tp ffi.cdata* struct tracepoint *
 ---@param owner Instance the profiler that requests the event
 ---@return UserStrings?
-function user_strings.add(catalog, system, name, tp, owner)
+function string_fields.add(catalog, system, name, tp, owner)
   local kind, call = parts(system, name)
   if kind ~= 'sys_enter' and kind ~= 'sys_exit' then return end
   local known = by_tracepoint[catalog] or {}
@@ -112,11 +111,11 @@ end
 ---@param catalog Catalog
 ---@param event string "sys:name"
 ---@return string[]
-function user_strings.names(catalog, event)
+function string_fields.names(catalog, event)
   local kind, call = parts(event:match '^(.-):(.*)$')
   local found = {}
   for i, one in ipairs(kind and select(2, arguments_of(catalog, call)) or {}) do found[i] = one.name end
   return found
 end
 
-return user_strings
+return string_fields

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Listings of programs: an instruction of each kind.
 local asm = require 'bpf.gen.asm'
-local listing = require 'bpf.gen.listing'
+local listing = require 'bpf.run.listing'
 
 it('a listing has each instruction in the notation of bpftool', function()
   local a = asm.new()

@@ -1,0 +1,319 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Arguments of the kernel's tracepoints and functions by their names, and the members of what they point to: finds
+--- them in the kernel's types (BTF), and how a program reads them.
+local bit = require 'bit'
+local btf = require 'bindings.bpf.btf'
+local diagnostic = require 'bindings.base.diagnostic'
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local glob = require 'bindings.base.glob'
+local nearest = require 'bindings.base.nearest'
+local sys = require 'bindings.base.sys'
+
+local C = ffi.C
+local access = {}
+
+local KIND = btf.KIND
+local MAX_ARRAY = 256 -- bytes of an array that are read
+local SIGNED, BOOL = 1, 4 -- encodings of an integer
+
+--- How events of a system are attached: enum bpf_attach_type. returns: the event also has the function's result.
+access.SYSTEMS = {
+  tp_btf = { attach = 23 },
+  fentry = { attach = 24 },
+  fexit = { attach = 25, returns = true },
+}
+--- Other names of these systems.
+access.ALIASES = { kfunc = 'fentry', kretfunc = 'fexit' }
+--- Probes of functions, which are these systems if their arguments are read by name.
+access.PROBES = { kprobe = 'fentry', kretprobe = 'fexit' }
+
+--- Returns whether the events of a system have arguments with types.
+---@param system string?
+---@return boolean
+function access.is_system(system) return access.SYSTEMS[system] ~= nil or access.ALIASES[system] ~= nil end
+
+--- Returns the key of access.SYSTEMS for a system, one of its other names, or a probe.
+---@param system string
+---@return string
+function access.system(system) return access.ALIASES[system] or access.PROBES[system] or system end
+
+--- Arguments of a tracepoint or function.
+---@class Prototype
+---@field what string "system:name"
+---@field id integer BTF id of what a program is attached to
+---@field attach integer enum bpf_attach_type
+---@field arguments { name: string, type: integer }[] with `retval` at their end if the event has it
+---@field names string[]
+
+--- Where a program finds a value.
+---@class Access
+---@field argument integer from 0
+---@field steps integer[] offsets of the pointers to follow, in bytes
+---@field at? integer offset of the value in bits; nil: it is the argument itself
+---@field width integer bits of a bit field; 0: it is none
+---@field type integer BTF id
+
+local function kernel()
+  local all, missing = btf.kernel()
+  return all or failure.unavailable('%s', missing)
+end
+
+local function kind_of(t) return bit.band(bit.rshift(t.info, 24), 0x1f) end
+
+--- Returns the names of all types of a kind that begin with a prefix, without it.
+local function names_of(all, kind, prefix)
+  local names, id = {}, 1
+  while true do
+    local t = C.btf_types_at(all.types, id)
+    if kind_of(t) == 0 then return names end
+    if kind_of(t) == kind then
+      local name = all:name_at(t.name_off)
+      if name:sub(1, #prefix) == prefix then names[#names + 1] = name:sub(#prefix + 1) end
+    end
+    id = id + 1
+  end
+end
+
+local FUNCTIONS = { '/sys/kernel/tracing/', '/sys/kernel/debug/tracing/' }
+
+--- Returns the names of the tracepoints or functions that match a glob, sorted. Functions are those that can be traced.
+---@param system string key of access.SYSTEMS
+---@param pattern string
+---@return string[]
+function access.matching(system, pattern)
+  local is_function, matches, found = system ~= 'tp_btf', glob.matcher(pattern), {}
+  local traced, text = {}, is_function and (sys.read(FUNCTIONS[1] .. 'available_filter_functions')
+    or sys.read(FUNCTIONS[2] .. 'available_filter_functions'))
+  for name in (text or ''):gmatch '([^\n%s]+)[^\n]*\n' do traced[name] = true end
+  local names = is_function and names_of(kernel(), KIND.FUNC, '') or names_of(kernel(), KIND.TYPEDEF, 'btf_trace_')
+  for _, name in ipairs(names) do
+    if matches(name) and (not text or traced[name]) and found[#found] ~= name then found[#found + 1] = name end
+  end
+  table.sort(found)
+  return found
+end
+
+--- Returns whether the kernel's BTF has a function.
+---@param name string
+---@return boolean
+function access.has_function(name)
+  local all = btf.kernel()
+  return all ~= nil and all:find(name, KIND.FUNC) ~= nil
+end
+
+--- Returns the id of what a program is attached to, and that of a function with the same arguments, whose names are
+--- known.
+local function find(all, system, name)
+  if system ~= 'tp_btf' then
+    local id = all:find(name, KIND.FUNC)
+    if id then return id, id end
+    failure.usage("%s:%s: the kernel's BTF has no function '%s'%s", system, name, name,
+      nearest.hint(name, names_of(all, KIND.FUNC, '')))
+  end
+  local id = all:find('btf_trace_' .. name, KIND.TYPEDEF)
+  if not id then
+    failure.usage("%s:%s: the kernel's BTF has no tracepoint '%s'%s", system, name, name,
+      nearest.hint(name, names_of(all, KIND.TYPEDEF, 'btf_trace_')))
+  end
+  return id, all:find('__traceiter_' .. name, KIND.FUNC) or all:find('__bpf_trace_' .. name, KIND.FUNC)
+    or failure.unavailable("%s:%s: the kernel's BTF does not have the names of its arguments", system, name)
+end
+
+--- Returns the arguments of an event. Fails if there is no such event.
+---@param system string key of access.SYSTEMS
+---@param name string
+---@param what? string how the event is named; default: "system:name"
+---@return Prototype
+function access.prototype(system, name, what)
+  local all, how = kernel(), access.SYSTEMS[system]
+  local id, named = find(all, system, name)
+  local proto = C.btf_types_at(all.types, named).type
+  local first = system == 'tp_btf' and 1 or 0 -- without that of whoever attaches
+  local t = C.btf_types_at(all.types, proto)
+  local parameter = ffi.cast('const struct btf_param *', t + 1)
+  local self = { what = what or system .. ':' .. name, id = id, attach = how.attach, arguments = {}, names = {} }
+  for i = first, all:parameters(proto) - 1 do
+    table.insert(self.arguments, { name = all:name_at(parameter[i].name_off), type = parameter[i].type })
+  end
+  if how.returns and t.type > 0 then table.insert(self.arguments, { name = 'retval', type = t.type }) end
+  for i, one in ipairs(self.arguments) do self.names[i] = one.name end
+  return self
+end
+
+--- Returns the number of an argument, from 0; nil: there is none.
+function access.argument(prototype, name)
+  for i, one in ipairs(prototype.arguments) do
+    if one.name == name then return i - 1 end
+  end
+end
+
+--- What is wrong with a word of a chain.
+---@class AccessMistake
+---@field word integer its number
+---@field message string
+---@field hint? string
+
+--- Returns the type that a pointer points to, and the tag of the pointer, such as 'user' for one to a program's memory.
+local function pointed_to(all, t)
+  local tag
+  local target = C.btf_types_at(all.types, t.type)
+  while kind_of(target) == KIND.TYPE_TAG do
+    tag = all:name_at(target.name_off)
+    target = C.btf_types_at(all.types, target.type)
+  end
+  return t.type, tag
+end
+
+local function describe(all, t, kind)
+  local name = all:name_at(t.name_off)
+  return ('%s %s'):format(kind == KIND.UNION and 'union' or 'struct', name ~= '' and name or 'without a name')
+end
+
+--- Follows a chain of members: { 'prev', 'mm', 'total_vm' }.
+---@param prototype Prototype
+---@param words string[] the first one is an argument
+---@return Access? found
+---@return AccessMistake? mistake
+function access.follow(prototype, words)
+  local all, argument = kernel(), access.argument(prototype, words[1])
+  local found = { argument = argument, steps = {}, width = 0, type = prototype.arguments[argument + 1].type }
+  for i = 2, #words do
+    local before = table.concat(words, '.', 1, i - 1)
+    local t, kind, id = all:resolve(found.type)
+    if kind == KIND.PTR then
+      local target, tag = pointed_to(all, t)
+      if tag == 'user' or tag == 'percpu' then
+        return nil, { word = i, message = ("'%s' points to %s memory, which has no members here"):format(before,
+          tag == 'user' and "a program's" or 'per-CPU') }
+      end
+      if found.at then table.insert(found.steps, found.at / 8) end
+      found.at = 0
+      t, kind, id = all:resolve(target)
+    end
+    if kind ~= KIND.STRUCT and kind ~= KIND.UNION or not found.at then
+      return nil, { word = i, message = ("'%s' has no members"):format(before) }
+    end
+    local names, member = {}, nil
+    for _, one in ipairs(all:members(id)) do
+      names[#names + 1] = one.name
+      if one.name == words[i] then member = one end
+    end
+    if not member then
+      return nil, { word = i, message = ("%s has no member '%s'"):format(describe(all, t, kind), words[i]),
+        hint = diagnostic.suggest(words[i], names) }
+    end
+    found.at, found.width, found.type = found.at + member.offset, member.width, member.type
+  end
+  return found
+end
+
+--- Returns the enumerators of a type in the order of their values; nil: it has none.
+local function enumerators(all, t, kind)
+  if kind ~= KIND.ENUM then return end
+  local list, one = {}, ffi.cast('const struct btf_enum *', t + 1)
+  for i = 0, bit.band(t.info, 0xffff) - 1 do
+    list[i + 1] = { name = all:name_at(one[i].name_off), value = one[i].value }
+  end
+  return list
+end
+
+--- Returns what is known about a number: its field without a name and a place; nil: it is none.
+local function number(all, id)
+  local t, kind = all:resolve(id)
+  local type_name = all:name_at(C.btf_types_at(all.types, id).name_off)
+  local field = { size = t.size, elem_size = t.size, count = 1, flags = 0, type = type_name }
+  if kind == KIND.INT then
+    local encoding = bit.band(bit.rshift(ffi.cast('const uint32_t *', t + 1)[0], 24), 0xf)
+    if bit.band(encoding, SIGNED) ~= 0 then field.flags = C.FIELD_SIGNED end
+    field.is_bool = bit.band(encoding, BOOL) ~= 0
+  elseif kind == KIND.PTR then
+    field.size, field.elem_size, field.flags, field.type = 8, 8, C.FIELD_POINTER, 'void *'
+  elseif kind == KIND.ENUM or kind == KIND.ENUM64 then
+    field.flags, field.enumerators = kind == KIND.ENUM and C.FIELD_SIGNED or 0, enumerators(all, t, kind)
+  else
+    return
+  end
+  return (field.size == 1 or field.size == 2 or field.size == 4 or field.size == 8) and field or nil
+end
+
+--- Returns the field for what a chain leads to, without a place in the record.
+---@param words string[]
+---@param found Access
+---@return Field? field
+---@return AccessMistake? mistake
+function access.field(words, found)
+  local all, name = kernel(), table.concat(words, '.')
+  local field = number(all, found.type)
+  local t, kind, id = all:resolve(found.type)
+  if kind == KIND.ARRAY and found.at then
+    local array = ffi.cast('const struct btf_array *', t + 1)
+    field = number(all, array.type)
+    if field then
+      field.count = math.min(array.nelems, MAX_ARRAY / field.elem_size)
+      field.size, field.type = field.count * field.elem_size, field.type .. '[]'
+      field.flags = field.flags + C.FIELD_ARRAY + (all:is_char(array.type) and C.FIELD_STRING or 0)
+      field.enumerators = nil
+    end
+  end
+  if field and field.size > 0 then
+    field.name = name
+    return field
+  end
+  local hint
+  if kind == KIND.STRUCT or kind == KIND.UNION then
+    local names = {}
+    for i, member in ipairs(all:members(id)) do names[i] = i <= 8 and member.name or nil end
+    hint = ('write one of its members: %s'):format(table.concat(names, ', '))
+  end
+  return nil, { word = #words, message = ("'%s' is not a number, a text or an array of numbers"):format(name),
+    hint = hint }
+end
+
+-- Programs ---------------------------------------------------------------------------------------
+
+--- Generates to = *(to + offset), extended with zeros.
+local function load(a, size, to, offset)
+  if offset > 32767 then
+    a:alu('add', to, offset)
+    offset = 0
+  end
+  a:load(size, to, to, offset)
+end
+
+--- Generates code that puts a bit field into a register.
+local function load_bits(a, field, to, found)
+  local size, last = 1, found.at + found.width - 1
+  while math.floor(found.at / (8 * size)) ~= math.floor(last / (8 * size)) do size = size * 2 end
+  load(a, size, to, math.floor(found.at / (8 * size)) * size)
+  a:alu('lsh', to, 64 - found.at % (8 * size) - found.width)
+  a:alu(bit.band(field.flags, C.FIELD_SIGNED) ~= 0 and 'arsh' or 'rsh', to, 64 - found.width)
+  if field.size < 8 then a:extend(to, field.size * 8, false) end
+end
+
+--- Returns where the programs of an event find a field, as a source of fields knows it (bpf/gen/arguments.lua).
+---@param field Field
+---@param found Access
+---@return ArgumentField
+function access.source(field, found)
+  local from = { found.argument }
+  function from.load(a, size, to, context, at)
+    a:load(8, to, context, 8 * found.argument)
+    for _, offset in ipairs(found.steps) do load(a, 8, to, offset) end
+    if not found.at then
+      if size < 8 then a:extend(to, size * 8, false) end
+    elseif found.width > 0 then
+      load_bits(a, field, to, found)
+    else
+      load(a, size, to, found.at / 8 + at)
+    end
+  end
+  function from.address(a, to, context)
+    a:load(8, to, context, 8 * found.argument)
+    for _, offset in ipairs(found.steps) do load(a, 8, to, offset) end
+    a:alu('add', to, found.at / 8)
+  end
+  return from
+end
+
+return access
