@@ -339,6 +339,8 @@ local function measure(a, at, one, bad, done)
     a:jump('!=', 1, 0, sized)
     a:alu('mov', 1, VER0)
     a:label(sized)
+  elseif rule.bytes then
+    a:alu('mov', 1, rule.bytes)
   else
     load_argument(a, 1, one.length)
     if one.is_int then a:extend(1, 32, true) end

@@ -8,7 +8,9 @@ local buffers = {}
 
 --- A buffer.
 ---@class BufferRule
----@field length string name of the argument with its bytes, elements or messages, or with the segments of a vector
+---@field length? string name of the argument with its bytes, elements or messages, or with the segments of a vector;
+--- nil: `bytes`
+---@field bytes? integer it always has so many
 ---@field out? boolean the call fills it: at its end it has as many bytes as the result says, and before that none
 ---@field kind? 'vector'|'message'|'messages' array of struct iovec, struct user_msghdr, array of struct mmsghdr
 ---@field unit? integer bytes of an element, if the length counts elements, and so does the result
@@ -74,6 +76,7 @@ local RULES = {
   bpf = { uattr = given 'size' }, clone3 = { uargs = given 'size' }, openat2 = { how = given 'usize' },
   init_module = { umod = given 'len' },
   sethostname = { name = given 'len' }, setdomainname = { name = given 'len' },
+  futex = { uaddr = { bytes = 12 } }, -- the lock, count and owner of a pthread_mutex_t
   add_key = { _payload = given 'plen' },
   setxattr = { value = given 'size' }, lsetxattr = { value = given 'size' }, fsetxattr = { value = given 'size' },
   getxattr = { value = filled 'size' }, lgetxattr = { value = filled 'size' }, fgetxattr = { value = filled 'size' },

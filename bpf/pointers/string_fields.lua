@@ -48,7 +48,7 @@ local function arguments_of(catalog, call)
     local length = rule and rule.length
     strings[i].length, strings[i].is_int = places[length], rule and (types[length] or ''):match 'int$' ~= nil
     strings[i].flags, strings[i].action = rule and places[rule.flags], rule and rule.action and places[rule.action[1]]
-    if rule and not strings[i].length then table.remove(strings, i) end
+    if rule and not (strings[i].length or rule.bytes) then table.remove(strings, i) end
   end
   return arguments, strings
 end
