@@ -8,7 +8,6 @@ local ffi = require 'ffi'
 local sched_switch = require 'bindings.expr.sched_switch'
 local public_event = require 'bindings.view.public_event'
 local recorded = require 'bindings.select.recorded'
-local sys = require 'bindings.base.sys'
 local tally = require 'bpf.ways.count'
 local task_states = require 'bpf.ways.states'
 local waits = require 'bpf.ways.waits'
@@ -47,7 +46,7 @@ function request.events(api, of)
   ---@return Event? event with the ids `old_pid` and `pid`; nil: they are not known, or the profiler is a source
   function api.id_changes()
     check_start 'session.id_changes'
-    if instance.parent or not set.catalog:supports(EXEC) or not instance.run.is_recorded and sys.has_foreign_pids() then
+    if instance.parent or not set.catalog:supports(EXEC) then
       return
     end
     local event = set:request { EXEC }

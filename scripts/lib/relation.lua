@@ -21,6 +21,7 @@ local heatmap = require 'lib.heatmap'
 local pair_keys = require 'bindings.pairs.keys'
 local pairs = require 'lib.pairs'
 local public_event = require 'bindings.view.public_event'
+local sys = require 'bindings.base.sys'
 local tables = require 'lib.table'
 local values = require 'bindings.options.values'
 
@@ -149,9 +150,12 @@ end
 --- Follows threads to their new ids when they execute a program, or counts them if the matcher cannot.
 ---@return fun() warn to be called at the end
 local function follow_ids(name, config, found, handlers, out, session)
-  local moved, key = 0, computed_thread(found)
-  local is_followed = pair_keys.are_threads({ stages = public_event.real(found.stages), key = config.key },
-    session.instance_field == '_tid')
+  local moved, key, stages = 0, computed_thread(found), public_event.real(found.stages)
+  local per_thread = session.instance_field == '_tid'
+  -- The kernel translates the ids of samples, but not those in fields.
+  local is_foreign = per_thread and not session.recorded() and sys.has_foreign_pids()
+  local is_followed = pair_keys.are_threads({ stages = stages, key = config.key }, per_thread and not is_foreign)
+  if is_foreign then key = key or '_tid' end
   local changes = (is_followed or key) and session.id_changes()
   if is_followed then
     config.id_changes = changes
@@ -161,7 +165,7 @@ local function follow_ids(name, config, found, handlers, out, session)
   return function()
     if moved == 0 then return end
     out:warn(('%s: %d threads got the id of their process, because they executed a program: their pairs with the key %s'
-      .. ' may be missing; those with the key common_pid are followed'):format(name, moved, key))
+      .. ' may be missing or wrong; those with the key common_pid are followed'):format(name, moved, key))
   end
 end
 
