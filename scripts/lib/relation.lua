@@ -21,7 +21,6 @@ local heatmap = require 'lib.heatmap'
 local pair_keys = require 'bindings.pairs.keys'
 local pairs = require 'lib.pairs'
 local public_event = require 'bindings.view.public_event'
-local sys = require 'bindings.base.sys'
 local tables = require 'lib.table'
 local values = require 'bindings.options.values'
 
@@ -151,12 +150,12 @@ end
 ---@return fun() warn to be called at the end
 local function follow_ids(name, config, found, handlers, out, session)
   local moved, key, stages = 0, computed_thread(found), public_event.real(found.stages)
-  local per_thread = session.instance_field == '_tid'
-  -- The kernel translates the ids of samples, but not those in fields.
-  local is_foreign = per_thread and not session.recorded() and sys.has_foreign_pids()
-  local is_followed = pair_keys.are_threads({ stages = stages, key = config.key }, per_thread and not is_foreign)
-  if is_foreign then key = key or '_tid' end
-  local changes = (is_followed or key) and session.id_changes()
+  local function are_threads(per_thread)
+    return pair_keys.are_threads({ stages = stages, key = config.key }, per_thread)
+  end
+  local is_followed, changes, is_foreign = are_threads(session.instance_field == '_tid'), nil, nil
+  if is_followed or key then changes, is_foreign = session.id_changes() end
+  if is_followed and is_foreign and not are_threads(false) then is_followed, key = false, '_tid' end
   if is_followed then
     config.id_changes = changes
   elseif changes then
