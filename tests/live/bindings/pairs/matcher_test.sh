@@ -20,3 +20,7 @@ done
 
 "$PROFSCRIPT" multi-trace -e raw_syscalls:sys_enter -e raw_syscalls:sys_exit --dry-run -- "$execs" 1 >"$TMP/out"
 check 'programs follow the threads without another event' test "$(grep -c sched_process_exec "$TMP/out")" -eq 0
+
+"$PROFSCRIPT" multi-trace -m 4096 -e raw_syscalls:sys_enter -e raw_syscalls:sys_exit -k common_pid+0 -- "$execs" 10 >"$TMP/out" 2>"$TMP/err"
+expect_line 'a computed key does not follow them' \
+	'^multi-trace: 10 threads got the id of their process, .* with the key common_pid\+0 may be missing' "$TMP/err"
