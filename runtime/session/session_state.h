@@ -80,6 +80,8 @@ struct session {
 	struct session_stats stats;
 	struct event batch[BATCH_MAX];
 	int nr_batch; /* that were handed out */
+	int batch_size;
+	uint64_t handed_out; /* when */
 	struct class_samples samples[EVENT_CLASSES];
 };
 

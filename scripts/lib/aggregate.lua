@@ -451,6 +451,11 @@ local function add_rows(self, rows, entry, out)
     end
   else
     local row = new_row()
+    local sum = self._kind == 'avg' and entry.value.total or self._kind == 'sum' and entry.value or 0
+    if math.abs(sum) >= 2 ^ 53 and not self._is_rounded then
+      self._is_rounded = true
+      out:warn(('%s: sums of 2^53 and more are rounded'):format(self._spec.name))
+    end
     for i = #self._names + 1, #self._spec.columns do
       local name = self._spec.columns[i].name
       local value = column_of(self, entry.value, name)
