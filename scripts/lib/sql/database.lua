@@ -3,6 +3,7 @@
 local ffi = require 'ffi'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
+local sys = require 'bindings.base.sys'
 
 local C = ffi.C
 local databases = {}
@@ -30,6 +31,8 @@ Query.__index = Query
 ---@param functions ffi.cdata* struct functions *
 ---@return Database
 function databases.open(path, is_file, tables, functions)
+  local why = path and sys.why_not_writable(path)
+  if why then failure.raise("sql: cannot open the database '%s': %s", path, why) end
   local err = ffi.new 'struct error'
   local db = C.database_open(path, not is_file, tables, functions, err)
   if db == nil then failure.raise('sql: %s', ffi.string(err.text)) end

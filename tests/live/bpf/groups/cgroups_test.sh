@@ -8,8 +8,10 @@ unit=box$$.service
 mkdir "$hierarchy/$unit" 2>/dev/null && rmdir "$hierarchy/$unit" || skip_all 'no control group of version 2 can be made'
 busy=
 at_end() {
+	local status=$?
 	[ -z "$busy" ] || kill $busy
 	rmdir "$hierarchy/$unit/in" "$hierarchy/$unit" 2>/dev/null
+	(exit $status)
 	finish
 }
 trap at_end EXIT
