@@ -76,11 +76,12 @@ local function read(run)
   return list
 end
 
---- Returns the figures of all events together that another machine sends.
+--- Returns the figures of all events together that another machine sends, or has sent to a file.
 local function of_machine(run, event, got)
-  local host = C.session_host(run.session, event.machine.index)
-  return { name = 'events of ' .. (host ~= nil and text.safe(ffi.string(host)) or 'another machine'), way = 'pull',
-    read = tonumber(got.sum_read), by = 'the sender', fate = 'they did not arrive' }
+  local host = event.machine and C.session_host(run.session, event.machine.index)
+  local name = not host and 'the sender' or host ~= nil and text.safe(ffi.string(host)) or 'another machine'
+  return { name = 'events of ' .. name, way = host and 'pull' or 'recording', read = tonumber(got.sum_read),
+    by = 'the sender', fate = 'they did not arrive' }
 end
 
 --- Returns the figures of the bytes of all events together that programs capture; nil: not all records have a size.
@@ -108,7 +109,8 @@ local function read_sums(run)
     if not seen[of] then
       C.session_read_account(run.session, event.class, got)
       seen[of] = got.has_kernel and got.is_sum
-      local f = seen[of] and (event.machine and of_machine(run, event, got) or of_captures(run))
+      local is_sent = event.machine or run.is_recorded
+      local f = seen[of] and (is_sent and of_machine(run, event, got) or of_captures(run))
       if f then
         f.fired, f.lost = tonumber(got.fired), f.lost or tonumber(got.lost)
         f.per, f.is_exact = got.per_sample, got.is_exact
