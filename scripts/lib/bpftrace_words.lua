@@ -96,6 +96,12 @@ local function map(source, at, own)
     or ("write --begin '%s = {}' and %s[%s] = VALUE"):format(short, short, keys))
 end
 
+--- Returns the name of a field, without what stands for the event.
+local function member_name(of, field)
+  local name = (of and of .. '.' .. field or field):gsub('%->', '.')
+  return (name:gsub('^ev%.', ''):gsub('^args%.', ''))
+end
+
 --- Returns what stands for a word, and the position after it; nil: the word stays.
 local function word_at(source, at, after, token, own)
   local member, stop = source:match('^%s*%->%s*([%a_][%w_]*)()', after)
@@ -110,9 +116,14 @@ local function word_at(source, at, after, token, own)
   end
   if token == 'str' or token == 'join' then
     local of, field
-    of, field, stop = source:match('^%s*%(%s*([%a]*)%s*[%->.]+%s*([%a_][%w_]*)[^()]*%)()', after)
+    of, field, stop = source:match('^%s*%(%s*([%a_][%w_]*)%s*[%->.]+%s*([%a_][%w_.>-]*)[^()]*%)()', after)
     if not field then field, stop = source:match('^%s*%(%s*([%a_][%w_]*)%s*[,)]()', after) end
-    if field and (of == 'args' or of == 'ev' or not of) then return ("str(ev, '%s')"):format(field), stop end
+    if field and not own[of] then return ("str(ev, '%s')"):format(member_name(of, field)), stop end
+  end
+  if token == 'user' and not own.user then
+    local kind, name
+    kind, name, stop = source:match('^%s*%(%s*([\'"][%w_%s.]+[\'"])%s*,%s*([%a_][%w_.>-]*)%s*%)()', after)
+    if name then return ("ev:user(%s, '%s')"):format(kind, member_name(nil, name)), stop end
   end
   if token == 'print' and source:find('^%s*%(%s*@', after) then
     refuse(source, at, 'aggregations are printed at each -i and at the end', 'write --top N, or --sort COLUMN')
