@@ -22,7 +22,7 @@ local ELSEWHERE = {
   delete = { 'Lua has no delete()', 'write NAME[KEY] = nil' },
   clear = { 'tables are printed and cleared at each -i', 'write -i 1s' },
   zero = { 'tables are printed and cleared at each -i', 'write -i 1s' },
-  retval = { 'a probe names what it returns', "write -e 'kretprobe:FUNCTION(ret=$retval)' and ev.ret" },
+  retval = { 'a result is a field', "write ev.retval, with -e kretprobe:FUNCTION" },
   cgroup = { 'cgroups are an option', 'write --cgroups NAME, or the key in top --comm' },
   uid = { 'events have no user', 'write -p, or --filter' },
   elapsed = { 'times are since the run began', 'write ev._time' },
