@@ -21,7 +21,9 @@ static const char wrappers[] = "@bindings/options/environment.lua";
  * returns true. Code of the host is not interrupted: then it always returns false. */
 static bool find_place(lua_State *L, lua_Debug *ar)
 {
-	bool is_script;
+	int top = lua_gettop(
+		L); /* at which it stays: a call that is hooked would get more arguments */
+	bool is_script = false;
 
 	lua_getfield(L, LUA_REGISTRYINDEX, "profscript.scripts");
 	for (int level = 0; lua_istable(L, -1) && lua_getstack(L, level, ar); level++) {
@@ -29,13 +31,13 @@ static bool find_place(lua_State *L, lua_Debug *ar)
 		lua_getfield(L, -1, ar->source);
 		is_script = !lua_isnil(L, -1);
 		lua_pop(L, 1);
-		if (is_script)
-			return true;
-		if (strcmp(ar->source, wrappers) &&
-		    (!strncmp(ar->source, "@bindings/", 10) || !strncmp(ar->source, "@bpf/", 5)))
+		if (is_script ||
+		    (strcmp(ar->source, wrappers) &&
+		     (!strncmp(ar->source, "@bindings/", 10) || !strncmp(ar->source, "@bpf/", 5))))
 			break;
 	}
-	return false;
+	lua_settop(L, top);
+	return is_script;
 }
 
 /* Pushes "FILE:LINE" of the script that runs. */

@@ -230,11 +230,12 @@ stop() {
 	wait $tracer
 }
 
-# workload [-C CPU] NAME ARG...: starts build/workloads/NAME, which waits for `go`; its pid is $WORKLOAD. -C: it runs
-# only on this CPU, from its start.
+# workload [-C CPU|-u USER] NAME ARG...: starts build/workloads/NAME, which waits for `go`; its pid is $WORKLOAD. -C: it
+# runs only on this CPU, from its start. -u: as this user.
 workload() {
 	local on=() name
 	[ "$1" != -C ] || { on=(taskset -c "$2") && shift 2; }
+	[ "$1" != -u ] || { on=(setpriv --reuid "$2" --clear-groups) && shift 2; }
 	name=$1
 	shift
 	rm -f "$TMP/go"

@@ -9,6 +9,7 @@ local processes = require 'bindings.select.processes'
 local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
+local unstarted = require 'bindings.report.unstarted'
 
 local C = ffi.C
 local account = {}
@@ -18,6 +19,7 @@ local MAX_COST = 0.5e6 -- ns per interval
 local SETTLED = 100e6 -- ns of events that may be on their way when counters are read
 
 ---@class Account
+---@field package _threads? number of the machine at the start
 ---@field package _told table<integer, boolean> events of which a difference has been reported
 ---@field package _last? { time: number, list: Figures[] } what the counters said at an earlier interval
 local Account = {}
@@ -26,7 +28,7 @@ Account.__index = Account
 ---@return Account
 function account.new()
   dispatch.forget_rejected()
-  return setmetatable({ _told = {} }, Account)
+  return setmetatable({ _told = {}, _threads = unstarted.threads() }, Account)
 end
 
 --- Returns the events of which records are read one by one.
@@ -74,11 +76,12 @@ local function read(run)
   return list
 end
 
---- Returns the figures of all events together that another machine sends.
+--- Returns the figures of all events together that another machine sends, or has sent to a file.
 local function of_machine(run, event, got)
-  local host = C.session_host(run.session, event.machine.index)
-  return { name = 'events of ' .. (host ~= nil and text.safe(ffi.string(host)) or 'another machine'), way = 'pull',
-    read = tonumber(got.sum_read), by = 'the sender', fate = 'they did not arrive' }
+  local host = event.machine and C.session_host(run.session, event.machine.index)
+  local name = not host and 'the sender' or host ~= nil and text.safe(ffi.string(host)) or 'another machine'
+  return { name = 'events of ' .. name, way = host and 'pull' or 'recording', read = tonumber(got.sum_read),
+    by = 'the sender', fate = 'they did not arrive' }
 end
 
 --- Returns the figures of the bytes of all events together that programs capture; nil: not all records have a size.
@@ -106,7 +109,8 @@ local function read_sums(run)
     if not seen[of] then
       C.session_read_account(run.session, event.class, got)
       seen[of] = got.has_kernel and got.is_sum
-      local f = seen[of] and (event.machine and of_machine(run, event, got) or of_captures(run))
+      local is_sent = event.machine or run.is_recorded
+      local f = seen[of] and (is_sent and of_machine(run, event, got) or of_captures(run))
       if f then
         f.fired, f.lost = tonumber(got.fired), f.lost or tonumber(got.lost)
         f.per, f.is_exact = got.per_sample, got.is_exact
@@ -240,12 +244,14 @@ function Account:silence(run) return figures.silence(asked(self._list), context_
 
 --- Prints what differs, and with -v the account.
 ---@param run Run
-function Account:report(run)
+---@param consumers Consumer[] the script's
+function Account:report(run, consumers)
   local context, all = { asks_perf = run.opt.capture == 'perf' }, {}
   for _, list in ipairs { self._list, self._sums } do
     for _, f in ipairs(list) do all[#all + 1] = f end
   end
   for _, line in ipairs(figures.differences(all, context)) do run.out:warn(('%s: %s'):format(run.name, line)) end
+  unstarted.report(run, consumers, self._threads)
   if run.opt.verbose >= 1 and #all > 0 then
     run.out:warn(('%s: account\n%s'):format(run.name, (figures.text(all):gsub('\n$', ''))))
   end

@@ -112,7 +112,7 @@ function ending.summarize(loop)
   end
   i386_calls.warn_of_programs(run, tonumber(stats.narrow))
   i386_calls.finish(run, loop.i386_calls)
-  loop.account:report(run)
+  loop.account:report(run, loop.version.checked.consumers)
   if run.opt.verbose >= 1 then run.out:warn(run:totals()) end
   stack_report.print(run)
   local exactness = axis.error_text(run.axis)

@@ -79,6 +79,7 @@ end
 
 function Loop:poll()
   self:poll_signal()
+  self.run.in_kernel:poll()
   if self.run:call 'poll' then self.run:stop() end
   if self.page and self.page:poll() then self.run:stop() end
   if self.version:poll() then self.run:stop() end

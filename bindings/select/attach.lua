@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Attach options: checks their combinations and builds struct session_target.
+local cgroups = require 'bpf.groups.cgroups'
 local cpu_list = require 'bindings.base.cpu_list'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
@@ -22,13 +23,18 @@ function attach.names_threads(opt, words)
   return #words > 0 or opt.pids ~= nil or opt.tids ~= nil
 end
 
+--- Returns whether the run is limited to some threads of a recording.
+---@param opt table parsed options
+---@return boolean
+function attach.names_recorded(opt) return opt.input ~= nil and (opt.pids or opt.tids) ~= nil end
+
 --- Returns whether events are attached to threads instead of CPUs.
 ---@param opt table parsed options
 ---@param words string[] the workload
 ---@param everywhere? boolean the profiler needs the events of all CPUs anyway
 ---@return boolean
 function attach.per_thread(opt, words, everywhere)
-  return not everywhere and attach.names_threads(opt, words)
+  return not everywhere and not opt.input and attach.names_threads(opt, words)
 end
 
 --- Returns whether the workload is the target. Beside -p and -t it only ends the run.
@@ -68,17 +74,30 @@ function attach.check(name, opt, words, own)
   local function refuse(...) failure.usage('%s: %s', name, (...):format(select(2, ...))) end
   local per_thread = attach.names_threads(opt, words)
   if opt.time and (not opt.input or machines.is_address(opt.input)) then refuse '--time is only for recordings' end
+  if opt.container then
+    if opt.cgroups then refuse '--container and --cgroups are mutually exclusive' end
+    opt.cgroups = {} -- those of counted events
+    if not opt.input then
+      cgroups.of_containers(opt.container, function(id) table.insert(opt.cgroups, cgroups.name(id)) end)
+    end
+  end
   if opt.input then
-    if per_thread or opt.cpus or opt.cgroups then
-      refuse '--input cannot be combined with -C, -p, -t, --cgroups or a workload'
+    if #words > 0 or opt.cpus or opt.cgroups then
+      refuse '--input cannot be combined with -C, --cgroups, --container or a workload'
+    end
+    if per_thread and machines.is_address(opt.input) then refuse '-p and -t are not for events of other machines' end
+    for _, process in ipairs(opt.pids or {}) do
+      if type(process) ~= 'number' then refuse('-p takes the numbers of processes of a recording, not %s', process) end
     end
     for _, exclude in ipairs(LIVE_ONLY) do
       local is_own = own and own[exclude]
       if opt[exclude] and not is_own then refuse('--%s is only for live events', (exclude:gsub('_', '-'))) end
     end
   end
-  if opt.pids then processes.pids(opt.pids) end -- only to fail early; target() looks again
-  if opt.cgroups and per_thread then refuse '--cgroups cannot be combined with -p, -t or a workload' end
+  if opt.pids and not opt.input then processes.pids(opt.pids) end -- only to fail early; target() looks again
+  if opt.cgroups and per_thread then
+    refuse('--%s cannot be combined with -p, -t or a workload', opt.container and 'container' or 'cgroups')
+  end
   for _, follow in ipairs { 'inherit', 'ptrace' } do
     if opt[follow] and not per_thread and not (own and own[follow]) then
       refuse('--%s requires -p, -t or a workload', follow)
@@ -152,6 +171,7 @@ local function copy_of(opt, event)
   local request, attr = event.request, event.request.attr
   -- Where the kernel must not read user stacks; and control groups cannot be found behind a copy.
   local must_not = attr.exclude_callchain_user == 1 or bit.band(request.sample, C.PERF_SAMPLE_CGROUP) ~= 0
+    or opt.container
     or typed_events.of(event)
   if jit.arch ~= 'x64' or elsewhere or opt.capture == 'bpf' or must_not then return 0, true end
   return (attr.freq ~= 0 or attr.sample_period > 1) and LARGE_COPY or COPY, true
@@ -212,9 +232,9 @@ end
 ---@return ffi.cdata* target struct session_target
 ---@return table anchors memory that the target points to; must live as long as the target
 function attach.target(opt, words, everywhere, marks, begun)
-  local pids, nr_pids = ids(opt.pids and processes.pids(opt.pids))
-  local tids, nr_tids = ids(opt.tids)
-  local argv, cgroups = strings('char *', words), not everywhere and strings('const char *', opt.cgroups) or nil
+  local pids, nr_pids = ids(not opt.input and opt.pids and processes.pids(opt.pids))
+  local tids, nr_tids = ids(not opt.input and opt.tids)
+  local argv, groups = strings('char *', words), not everywhere and strings('const char *', opt.cgroups) or nil
   local target = ffi.new('struct session_target', {
     cpus = opt.cpus,
     pids = pids,
@@ -225,7 +245,7 @@ function attach.target(opt, words, everywhere, marks, begun)
     argv = argv,
     follow = opt.ptrace and 1 or 0,
     everywhere = everywhere and 1 or 0,
-    cgroups = cgroups,
+    cgroups = groups,
     pages = opt.mmap_pages,
     watermark = opt.watermark,
     overwrite = opt.overwrite and 1 or 0,
@@ -234,7 +254,7 @@ function attach.target(opt, words, everywhere, marks, begun)
     begun = begun,
     realtime = opt.realtime,
   })
-  return target, { pids, tids, argv, cgroups }
+  return target, { pids, tids, argv, groups }
 end
 
 return attach

@@ -25,7 +25,10 @@ local ROOM = user_strings.MAX + 8 -- bytes that are read, to see that a string i
 local MAX_LIST, MAX_ELEMENTS = 1024, 32 -- bytes and strings of a list, such as argv, that are followed by `...`
 local MAX_SEGMENTS = 8 -- segments of a vector that are read
 local SEGMENT = { base = 0, length = 8, size = 16 } -- struct iovec
-local MESSAGE = { vector = 16, segments = 24 } -- struct user_msghdr
+local MESSAGE = { vector = 16, segments = 24, received = 56, size = 64 } -- struct user_msghdr, in struct mmsghdr
+local MAX_MESSAGES, MAX_MESSAGE_SEGMENTS = 4, 2 -- of an array of messages that are read
+local VER0 = 64 -- bytes of a struct perf_event_attr without a size
+local REQUEST = { size = 16, size_bits = 0x3fff, direction = 30, given = 1 } -- what is in the number of an ioctl
 
 local MSG_TRUNC = 0x20
 local MAX_CALLS = 65536 -- whose lengths are kept
@@ -45,6 +48,7 @@ local REGS = 8 -- register: the task's registers
 ---@field length? integer the argument with the length of a buffer, from 0
 ---@field is_int? boolean the kernel takes the length as an int
 ---@field flags? integer the argument with the flags of a receive, from 0
+---@field action? integer the argument that says whether the call fills the buffer, from 0
 
 ---@class UserStringsSpec
 ---@field tracepoint string 'sys_enter' or 'sys_exit'
@@ -192,9 +196,11 @@ end
 
 --- Generates code that appends the bytes of a vector.
 ---@param at AppendedBuffer base and length are those of the vector
-local function append_vector(a, at, bad, done)
+---@param most? integer segments
+local function append_vector(a, at, bad, done, most)
   local one = { base = a:take(8), length = a:take(8), left = at.left, room = at.room, is_cut = at.is_cut }
-  for i = 0, MAX_SEGMENTS - 1 do
+  most = most or MAX_SEGMENTS
+  for i = 0, most - 1 do
     a:load(8, 1, FRAME, at.length)
     a:jump('<=', 1, i, done)
     for _, part in ipairs { 'base', 'length' } do
@@ -205,9 +211,44 @@ local function append_vector(a, at, bad, done)
     append_bytes(a, one, bad)
   end
   a:load(8, 1, FRAME, at.length)
-  a:jump('<=', 1, MAX_SEGMENTS, done)
+  a:jump('<=', 1, most, done)
   a:load(8, 1, FRAME, at.left)
   a:jump('==', 1, 0, done)
+  a:store_value(8, FRAME, at.is_cut, 1)
+  a:give(one.base, 8)
+  a:give(one.length, 8)
+end
+
+--- Generates code that appends the bytes of an array of messages.
+---@param at AppendedBuffer base and length are those of the array
+---@param is_received boolean each message says how many bytes it has
+local function append_messages(a, at, bad, done, is_received)
+  local one = { base = a:take(8), length = a:take(8), left = at.left, room = at.room, is_cut = at.is_cut }
+  local function read(part, slot, i)
+    a:load(8, 3, FRAME, at.base)
+    a:alu('add', 3, i * MESSAGE.size + MESSAGE[part])
+    read_word(a, slot, bad)
+  end
+  if is_received then -- as many as the result says
+    a:load(8, 1, FRAME, at.left)
+    a:store(8, FRAME, at.length, 1)
+  end
+  for i = 0, MAX_MESSAGES - 1 do
+    local next_one = a:new_label()
+    a:load(8, 1, FRAME, at.length)
+    a:jump('<=', 1, i, done)
+    a:store_value(8, FRAME, one.left, 0x7fffffff)
+    if is_received then
+      read('received', one.left, i)
+      a:store_value(4, FRAME, one.left + 4, 0)
+    end
+    read('vector', one.base, i)
+    read('segments', one.length, i)
+    append_vector(a, one, bad, next_one, MAX_MESSAGE_SEGMENTS)
+    a:label(next_one)
+  end
+  a:load(8, 1, FRAME, at.length)
+  a:jump('<=', 1, MAX_MESSAGES, done)
   a:store_value(8, FRAME, at.is_cut, 1)
   a:give(one.base, 8)
   a:give(one.length, 8)
@@ -220,9 +261,18 @@ end
 --- Generates code that sets how many bytes the call has: of a buffer that it fills, as many as it has written, or as
 --- there was room.
 local function limit(a, at, spec, one, bad, done)
-  if not one.buffer.out then return a:store_value(8, FRAME, at.left, 0x7fffffff) end
+  local rule = one.buffer
+  if not rule.out then return a:store_value(8, FRAME, at.left, 0x7fffffff) end
+  if rule.action then
+    load_argument(a, 1, one.action)
+    a:extend(1, 32, true)
+    a:jump('<', 1, rule.action[2], done)
+    a:jump('>', 1, rule.action[3], done)
+  end
   a:load(8, 1, CONTEXT, 8)
-  a:jump(one.buffer.by_pointer and 's<' or 's<=', 1, 0, done)
+  a:jump((rule.by_pointer or rule.head) and 's<' or 's<=', 1, 0, done)
+  if rule.unit then a:alu('mul', 1, rule.unit) end
+  if rule.head then a:alu('add', 1, rule.head) end
   if one.buffer.by_pointer then
     a:call 'get_current_pid_tgid'
     a:store(8, FRAME, at.length, 0)
@@ -236,16 +286,36 @@ local function limit(a, at, spec, one, bad, done)
   a:store(8, FRAME, at.left, 1)
 end
 
---- Generates code that reads an int of the program to 8 bytes on the stack, and leaves it in r1.
-local function read_int(a, slot, argument, bad)
+--- Generates code that reads an int of the program, whose address is in r3, to 8 bytes on the stack, and leaves it
+--- in r1.
+local function read_int(a, slot, bad)
   a:store_value(8, FRAME, slot, 0)
-  load_argument(a, 3, argument)
   a:address(1, FRAME, slot)
   a:alu('mov', 2, 4)
   a:call 'probe_read_user'
   a:jump('!=', 0, 0, bad)
   a:load(8, 1, FRAME, slot)
   a:extend(1, 32, true)
+end
+
+--- Generates code that sets the length of what an ioctl is given, or fills, from its request.
+local function measure_request(a, at, spec, one, labels)
+  local go_on = a:new_label()
+  load_argument(a, 1, one.length)
+  a:extend(1, 32, false)
+  a:alu_r('mov', 2, 1)
+  a:alu('rsh', 2, REQUEST.size)
+  a:alu('and', 2, REQUEST.size_bits)
+  a:jump('==', 2, 0, labels.unsized)
+  a:store(8, FRAME, at.length, 2)
+  a:store_value(8, FRAME, at.left, 0x7fffffff)
+  a:alu('rsh', 1, REQUEST.direction)
+  a:jump('==', 1, 0, labels.unsized)
+  a:jump('&', 1, REQUEST.given, go_on)
+  if spec.tracepoint == 'sys_enter' then a:go(labels.unwritten) end
+  a:load(8, 1, CONTEXT, 8)
+  a:jump('s<', 1, 0, labels.done)
+  a:label(go_on)
 end
 
 --- Generates code that sets the length of a buffer, or of its vector.
@@ -259,13 +329,31 @@ local function measure(a, at, one, bad, done)
     read_word(a, at.base, bad)
     return
   end
-  if one.buffer.by_pointer then
-    read_int(a, at.length, one.length, bad)
+  local rule = one.buffer
+  if rule.by_pointer then
+    load_argument(a, 3, one.length)
+    read_int(a, at.length, bad)
+  elseif rule.size_at then
+    local sized = a:new_label()
+    a:load(8, 3, FRAME, at.base)
+    a:alu('add', 3, rule.size_at)
+    read_int(a, at.length, bad)
+    a:jump('!=', 1, 0, sized)
+    a:alu('mov', 1, VER0)
+    a:label(sized)
+  elseif rule.bytes then
+    a:alu('mov', 1, rule.bytes)
   else
     load_argument(a, 1, one.length)
     if one.is_int then a:extend(1, 32, true) end
   end
-  a:jump('s<=', 1, 0, done)
+  a:jump(rule.head and 's<' or 's<=', 1, 0, done)
+  if rule.is_bits then
+    a:alu('add', 1, 63)
+    a:alu('rsh', 1, 6)
+  end
+  if rule.unit or rule.is_bits then a:alu('mul', 1, rule.unit or 8) end
+  if rule.head then a:alu('add', 1, rule.head) end
   a:store(8, FRAME, at.length, 1)
   if not one.buffer.by_pointer then return end
   local fits = a:new_label()
@@ -275,38 +363,47 @@ local function measure(a, at, one, bad, done)
   a:label(fits)
 end
 
+--- Generates code that appends the bytes of a buffer, or goes to a label.
+local function append_measured(a, at, spec, one, labels)
+  local rule, bad, done = one.buffer, labels.bad, labels.done
+  if rule.by_request then
+    measure_request(a, at, spec, one, labels)
+  else
+    limit(a, at, spec, one, bad, done)
+    measure(a, at, one, bad, done)
+  end
+  if rule.kind == 'messages' then return append_messages(a, at, bad, done, rule.out) end
+  if rule.kind then return append_vector(a, at, bad, done) end
+  append_bytes(a, at, bad)
+end
+
 --- Generates code that appends a buffer, without what lies behind it.
 ---@param slot integer place on the stack: its address
 ---@param spec UserStringsSpec
 ---@param one UserString
 local function append_buffer(a, slot, spec, one)
   if one.buffer.out and spec.tracepoint == 'sys_enter' then return append(a, '<unwritten>', true) end
-  local bad, null, done, ended, dropped = a:new_label(), a:new_label(), a:new_label(), a:new_label(), a:new_label()
+  local ended, labels = a:new_label(), {}
+  for _, name in ipairs { 'done', 'bad', 'unwritten', 'unsized', 'null' } do labels[name] = a:new_label() end
   local at = { base = slot, length = a:take(8), left = a:take(8), room = a:take(8), is_cut = a:take(8) }
   a:store_value(8, FRAME, at.is_cut, 0)
   a:store_value(8, FRAME, at.room, user_strings.MAX)
   a:load(8, 1, FRAME, slot)
-  a:jump('==', 1, 0, null)
+  a:jump('==', 1, 0, labels.null)
   if one.flags then
     load_argument(a, 1, one.flags)
-    a:jump('&', 1, MSG_TRUNC, dropped)
+    a:jump('&', 1, MSG_TRUNC, labels.unwritten)
   end
-  limit(a, at, spec, one, bad, done)
-  measure(a, at, one, bad, done)
-  if one.buffer.kind then append_vector(a, at, bad, done) else append_bytes(a, at, bad) end
-  a:label(done)
+  append_measured(a, at, spec, one, labels)
+  a:label(labels.done)
   a:load(8, 1, FRAME, at.is_cut)
   a:jump('==', 1, 0, ended)
   append(a, '...', true)
-  a:go(ended)
-  a:label(bad)
-  append(a, '<unreadable>', true)
-  a:go(ended)
-  a:label(dropped)
-  append(a, '<unwritten>', true)
-  a:go(ended)
-  a:label(null)
-  append(a, '<null>', true)
+  for _, one_mark in ipairs { { 'bad', '<unreadable>' }, { 'unwritten' }, { 'unsized' }, { 'null' } } do
+    a:go(ended)
+    a:label(labels[one_mark[1]])
+    append(a, one_mark[2] or ('<%s>'):format(one_mark[1]), true)
+  end
   a:label(ended)
   for _, name in ipairs { 'length', 'left', 'room', 'is_cut' } do a:give(at[name], 8) end
 end
@@ -484,7 +581,8 @@ local function load_rooms(spec)
   a:alu_r('mov', CONTEXT, 1)
   select(a, spec, 'sys_enter')
   a:store(8, FRAME, key, 0)
-  read_int(a, room, of.length, 'unknown')
+  load_argument(a, 3, of.length)
+  read_int(a, room, 'unknown')
   a:store(8, FRAME, room, 1)
   a:go 'keep'
   a:label 'unknown'

@@ -177,23 +177,33 @@ end
 
 -- Threads of control groups -------------------------------------------------------------------------
 
+--- Groups to which some may be added while programs run.
+---@class Groups
+---@field map Descriptor a hash whose keys are their ids
+---@field made ffi.cdata* uint64_t *: how many groups the machine has made since the programs run
+
 ---@class GroupThreads: Targets
----@field groups Descriptor a hash whose keys are the ids of the groups
+---@field groups Groups
 local GroupThreads = setmetatable({}, { __index = Threads })
 GroupThreads.__index = GroupThreads
 
---- Generates code that goes on if the group at r1 is one of ours, and leaves its address in r0. Jumps to `none`
---- otherwise. Uses r1 to r5.
-local function find_group(self, a, none)
+--- Generates code that goes on if the group whose id is in r1 is one of ours, and jumps to `none` otherwise. Uses r0 to
+--- r5.
+local function find_id(self, a, none)
   local key = a:take(8)
-  a:load(8, 1, 1, (types.member('cgroup', 'kn')))
-  a:load(8, 1, 1, (types.member('kernfs_node', 'id')))
   a:store(8, asm.FRAME, key, 1)
-  a:map(1, self.groups)
+  a:map(1, self.groups.map)
   a:address(2, asm.FRAME, key)
   a:call 'map_lookup_elem'
   a:jump('==', 0, 0, none)
   a:give(key, 8)
+end
+
+--- The same for the group at r1.
+local function find_group(self, a, none)
+  a:load(8, 1, 1, (types.member('cgroup', 'kn')))
+  a:load(8, 1, 1, (types.member('kernfs_node', 'id')))
+  find_id(self, a, none)
 end
 
 --- A thread has the mark of the group that it is in where the tracepoint has it as an argument.
@@ -216,9 +226,15 @@ local function mark_argument(self, tracepoint, argument)
   end)
 end
 
---- A group within one of ours is one of ours.
+--- A group within one of ours is one of ours. Others may be, too: their names say that.
 local function follow_groups(self)
+  local made = program.mapped(8, 'groups_made')
+  self.groups = { map = program.hash(8, 8, MAX_GROUPS_OF_THREADS, 'target_groups'), _made = made,
+    made = ffi.cast('uint64_t *', made.bytes) }
   add_program(self, 'cgroup_mkdir', function(a)
+    a:map_value(1, made, 0)
+    a:alu('mov', 2, 1)
+    a:atomic_add(8, 1, 0, 2)
     a:load(8, 7, CONTEXT, 0)
     types.cast(a, 7, 'cgroup')
     a:alu_r('mov', 7, 0)
@@ -229,7 +245,7 @@ local function follow_groups(self)
     a:load(8, 1, 7, (types.member('cgroup', 'kn')))
     a:load(8, 1, 1, (types.member('kernfs_node', 'id')))
     a:store(8, asm.FRAME, key, 1)
-    a:map(1, self.groups)
+    a:map(1, self.groups.map)
     a:address(2, asm.FRAME, key)
     a:address(3, asm.FRAME, key)
     a:alu('mov', 4, 0)
@@ -238,10 +254,10 @@ local function follow_groups(self)
   end)
 end
 
---- Adds groups, whose threads get their marks when they are next switched to, or from mark().
+--- Adds groups. Their threads get marks when they are next switched to, or from mark().
 ---@param ids number[]
 function GroupThreads:add(ids)
-  for _, id in ipairs(ids) do program.set(self.groups, ffi.new('uint64_t[1]', id), ffi.new('uint64_t[1]', id)) end
+  for _, id in ipairs(ids) do program.set(self.groups.map, ffi.new('uint64_t[1]', id), ffi.new('uint64_t[1]', id)) end
 end
 
 --- Marks threads that are in the groups now.
@@ -257,11 +273,29 @@ end
 ---@return GroupThreads
 function targets.group_threads()
   local self = setmetatable({ marks = program.mapped(sys.PIDS_MAX, 'targets'),
-    limits = program.mapped(16, 'target_limits'), groups = program.hash(8, 8, MAX_GROUPS_OF_THREADS, 'target_groups'),
-    _programs = {}, _links = {} }, GroupThreads)
+    limits = program.mapped(16, 'target_limits'), _programs = {}, _links = {} }, GroupThreads)
+  follow_groups(self)
   mark_argument(self, 'sched_wakeup_new', 0)
   mark_argument(self, 'cgroup_attach_task', 2)
   mark_argument(self, 'sched_switch', 2)
+  return self
+end
+
+---@class GroupTasks: Targets
+---@field groups Groups
+local GroupTasks = { add = GroupThreads.add, attach = Threads.attach, close = Threads.close }
+GroupTasks.__index = GroupTasks
+
+function GroupTasks:check(a, off)
+  a:call 'get_current_cgroup_id'
+  a:alu_r('mov', 1, 0)
+  find_id(self, a, off)
+end
+
+--- Returns the tasks in control groups, to which add() adds some. Refuses without BPF.
+---@return GroupTasks
+function targets.group_tasks()
+  local self = setmetatable({ _programs = {}, _links = {} }, GroupTasks)
   follow_groups(self)
   return self
 end

@@ -4,6 +4,7 @@
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local containers = require 'bpf.groups.containers'
+local glob = require 'bindings.base.glob'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
@@ -16,6 +17,7 @@ local ROOT_INODE = 1 -- of the whole hierarchy
 local AGAIN = 1 -- second between two searches for an unknown group: one that is gone is never found
 local known, searched = {}, -math.huge
 local container_of = {} -- by id
+local kinds = {} -- of these: see containers.of()
 
 local function root()
   local path = C.cgroups_root('/proc/self/mounts', ffi.new 'struct error')
@@ -31,12 +33,33 @@ local function search(path, name)
   end
 end
 
+local path_of, is_recorded = nil, false
+
+--- Sets how the groups are known that the events themselves name. Those of a recording are not of this machine.
+---@param path fun(id: number): string? the path of a group of which there was a record
+---@param of_recording boolean
+function cgroups.of_session(path, of_recording) path_of, is_recorded = path, of_recording end
+
+local named = 0
+
+--- Finds the names of the groups of which there were records since the last call. Later the runtimes may have none.
+---@param session ffi.cdata*
+function cgroups.poll(session)
+  local id = C.session_group_id(session, named)
+  while id ~= 0 do
+    cgroups.container(id)
+    named = named + 1
+    id = C.session_group_id(session, named)
+  end
+end
+
 --- Returns the path of a group from the root; its id if it is unknown.
 ---@param id number
 ---@return string
 function cgroups.name(id)
   local now = sys.now() / 1e9
-  if not known[id] and now - searched > AGAIN then
+  if not known[id] and path_of then known[id] = path_of(id) end
+  if not (known[id] or is_recorded) and now - searched > AGAIN then
     searched = now
     local top = root()
     if top then search(top, '/') end
@@ -54,7 +77,7 @@ function cgroups.container(id)
   if name then return (name) end
   name = cgroups.name(id)
   if known[id] then
-    name = containers.of(name)
+    name, kinds[id] = containers.of(name)
     container_of[id] = name
   end
   return (name)
@@ -96,6 +119,43 @@ local function descend(directory, each)
   if not st or not st.isdir then return end
   each(st.inode, directory)
   for _, entry in ipairs(sys.readdir(directory) or {}) do descend(directory .. '/' .. entry, each) end
+end
+
+--- Returns whether one of some names, with wildcards, is that of a group's container.
+local function is_wanted(names, id)
+  local container = cgroups.container(id)
+  for _, name in ipairs(names) do
+    if container:match(glob.pattern(name)) then return true end
+  end
+  return false
+end
+
+--- Calls each(id, directory) for the groups of containers with these names, and those in them.
+---@param names string[]
+---@param each fun(id: number, directory: string)
+---@return boolean any
+---@return string[] others the names of containers, if there are none with these names
+function cgroups.of_containers(names, each)
+  local any, others, seen, top = false, {}, {}, root()
+  for id, kind in pairs(kinds) do -- a runtime may have the name by now
+    if kind == 'unnamed' then container_of[id] = nil end
+  end
+  if top then search(top, '/') end
+  local function look(directory)
+    local st = sys.stat(directory)
+    if not st or not st.isdir then return end
+    if is_wanted(names, st.inode) then
+      any = true
+      return descend(directory, each)
+    end
+    local name = cgroups.container(st.inode)
+    local is_container = kinds[st.inode] == 'container' or kinds[st.inode] == 'unnamed'
+    if is_container and not seen[name] then others[#others + 1], seen[name] = name, true end
+    for _, entry in ipairs(sys.readdir(directory) or {}) do look(directory .. '/' .. entry) end
+  end
+  if top then look(top) end
+  table.sort(others)
+  return any, others
 end
 
 --- Calls each(id, directory) for the groups that --cgroups names, and those in them, or refuses.

@@ -125,7 +125,7 @@ end
 ---@param path string of the group, from the root of the hierarchy
 ---@param root? string where the files of the runtimes are; default: the root of this machine
 ---@return string name a short id for a container whose runtime is not known; the path of any other group
----@return string kind 'container', 'pod', 'unit' or 'group'
+---@return string kind 'container', 'unnamed', 'pod', 'unit' or 'group'
 function containers.of(path, root)
   root = root or ''
   for part in path:gmatch '[^/]+' do
@@ -134,7 +134,7 @@ function containers.of(path, root)
       local name = find(root, id, path)
       if name then return text.safe(name), 'container' end
     end
-    if id then return id:sub(1, SHORT), 'container' end
+    if id then return id:sub(1, SHORT), 'unnamed' end
   end
   local machine = machine_of(path)
   if machine then return text.safe(machine), 'container' end

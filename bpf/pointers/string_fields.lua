@@ -22,9 +22,8 @@ end
 local function text_of(call, field)
   local rule = buffers.rule(call, field.name)
   if rule then return { buffer = rule } end
-  if buffers.is_no_text(call, field.name) then return end
   if field.type:match '^const char %*%s*const %*$' then return { is_list = true } end
-  return field.type:match '^c?o?n?s?t? ?char %*$' and { is_list = false } or nil
+  return buffers.is_string(call, field.name, field.type) and { is_list = false } or nil
 end
 
 --- Returns the arguments of a system call, and those that point to strings or to buffers whose end is known.
@@ -50,8 +49,8 @@ local function arguments_of(catalog, call)
     local rule = strings[i].buffer
     local length = rule and rule.length
     strings[i].length, strings[i].is_int = places[length], rule and (types[length] or ''):match 'int$' ~= nil
-    strings[i].flags = rule and places[rule.flags]
-    if rule and not strings[i].length then table.remove(strings, i) end
+    strings[i].flags, strings[i].action = rule and places[rule.flags], rule and rule.action and places[rule.action[1]]
+    if rule and not (strings[i].length or rule.bytes) then table.remove(strings, i) end
   end
   return arguments, strings
 end

@@ -60,6 +60,7 @@ end
 ---@return string rings number of ring buffers
 function dry_run.target(opt, words, everywhere)
   local cpus = opt.cpus and 'CPUs ' .. opt.cpus or 'all online CPUs'
+  if opt.container then return ('containers %s on %s'):format(table.concat(opt.container, ','), cpus), PER_CPU end
   if opt.cgroups then return ('cgroups %s on %s'):format(table.concat(opt.cgroups, ','), cpus), PER_CPU end
   if not attach.per_thread(opt, words, everywhere) then return cpus, PER_CPU end
   local what = {}

@@ -184,7 +184,7 @@ local function measure(run)
   local opt = run.opt
   local has_groups = opt.cgroups and #opt.cgroups > 0
   local has_threads = (opt.pids or opt.tids) and not run.everywhere
-  if opt.capture ~= 'auto' or attach.is_target(opt, run.workload) then return end
+  if opt.capture ~= 'auto' or attach.is_target(opt, run.workload) or opt.container then return end
   return (asm.attempt(function()
     local list = measured(run.events:shown(), has_groups or has_threads)
     if #list == 0 then asm.refuse 'nothing needs it' end

@@ -135,6 +135,7 @@ end
 local function make_targets(self)
   local opt, workload = self.run.opt, self.run.workload
   if self.run.everywhere then return false end
+  if opt.container then return self:_follow(targets.group_tasks()) end
   if opt.cgroups and #opt.cgroups > 0 then return targets.groups(cgroups.find(opt.cgroups)) end
   if not attach.per_thread(opt, workload, self.run.everywhere) then return false end
   if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
@@ -161,19 +162,56 @@ function InKernel:threads()
   local run = self.run
   if not run.everywhere or run.marks then asm.refuse 'another program knows the threads' end
   if self:has_foreign_pids() then asm.refuse("the kernel's thread ids are not those of this pid namespace") end
-  local names = run.opt.cgroups
-  self._threads = names and targets.group_threads() or targets.threads(attach.inherits(run.opt, run.workload), false)
+  if run.opt.cgroups then
+    self._threads = self:_follow(targets.group_threads())
+    return self._threads
+  end
+  self._threads = targets.threads(attach.inherits(run.opt, run.workload), false)
   if not program.is_dry() then self._threads:attach() end
-  if names then self:_add_groups(names) end
   return self._threads
 end
 
---- Adds the groups of --cgroups. Their threads are marked after the programs follow them, so none is missing.
-function InKernel:_add_groups(names)
-  local ids, directories = {}, {}
-  cgroups.all(names, function(id, directory) ids[#ids + 1], directories[#directories + 1] = id, directory end)
-  self._threads:add(ids)
-  for _, directory in ipairs(directories) do self._threads:mark(cgroups.threads(directory)) end
+--- Adds the groups that the run names to those that programs know, and marks the threads that are in them now.
+---@return boolean any
+---@return string[] others
+function InKernel:_find_groups()
+  local opt, of, ids, directories = self.run.opt, self._groups, {}, {}
+  local function add(id, directory)
+    ids[#ids + 1], directories[#directories + 1], self.group_ids[id] = id, directory, true
+  end
+  self._made = of.groups.made[0]
+  local any, others = true, {}
+  if opt.container then any, others = cgroups.of_containers(opt.container, add) else cgroups.all(opt.cgroups, add) end
+  of:add(ids)
+  for _, directory in ipairs(of.mark and directories or {}) do of:mark(cgroups.threads(directory)) end
+  return any, others
+end
+
+--- Makes programs follow the groups that the run names. They run before the groups are looked for, so none is missing.
+function InKernel:_follow(of)
+  self._groups, self.group_ids = of, {}
+  if not program.is_dry() then of:attach() end
+  local any, others = self:_find_groups()
+  if not any then
+    self.run.out:warn(('%s: no container %s yet%s'):format(self.run.name, table.concat(self.run.opt.container, ', '),
+      others[1] and '; there are ' .. table.concat(others, ', ') or ''))
+  end
+  return of
+end
+
+--- Returns the ids of the groups that --container names, as keys.
+---@return table<number, boolean>
+function InKernel:groups()
+  local ok, why = asm.attempt(function() return self:targets() end)
+  if not ok then failure.unavailable('%s: cannot follow the containers: %s', self.run.name, why) end
+  return self.group_ids
+end
+
+--- Looks for containers that have been made since. Called after each batch.
+function InKernel:poll()
+  cgroups.poll(self.run.session)
+  local of = self._groups
+  if of and self.run.opt.container and of.groups.made[0] ~= self._made then self:_find_groups() end
 end
 
 --- Returns the bound of the thread ids; nil if they are too many for a place each.

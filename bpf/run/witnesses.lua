@@ -40,10 +40,10 @@ local function are_possible(run)
     or run.everywhere and run.per_thread)
 end
 
---- Returns whether programs take an event, with its filter.
+--- Returns whether programs take an event, with its filter, until the end of the run. Sources may end before.
 local function is_taken(event)
-  local one = event.route
-  return event.tracepoint and not event.is_derived and not event.gate and not event.attrs.cpus
+  local one, is_sources = event.route, event.owner and event.owner.parent
+  return event.tracepoint and not (event.is_derived or event.gate or event.attrs.cpus or is_sources)
     and (one.is_captured and not one.sent or one.does ~= nil)
 end
 

@@ -80,8 +80,11 @@ end
 ---@param kernel InKernel
 function CpuTimesTaker:start(kernel)
   local duration = self._given.duration
-  if duration then self._kernel:limit(C.session_exact_time(self._run.session, 0) + math.floor(duration)) end
+  local limit = duration and C.session_exact_time(self._run.session, 0) + math.floor(duration)
+  if limit then self._kernel:limit(limit) end
+  self._limit = limit and tonumber(limit) or math.huge
   if not self._given.named then begin(self, kernel) end
+  self._clocks = not self._given.prio and cpu_clock.begin(self._run, self._given.named) or nil
 end
 
 --- Adds what was counted to the script's arrays.
@@ -105,13 +108,15 @@ function CpuTimesTaker:turn(_, is_last)
     given.longest[id] = math.max(given.longest[id], tonumber(sums.max))
   end)
   given.missed.switches = kernel:unreported()
+  if is_last and self._clocks then self._clocks:finish(math.min(self._switch.off_time, self._limit)) end
 end
 
 --- Returns the account of what was added up.
 ---@package
 ---@return Figures
 function CpuTimesTaker:figures()
-  return cpu_clock.figures(self._run.opt.cpus, self._ended - self._begun, self._added, self.way)
+  local doubt = self._clocks and self._clocks:difference(self._added) or nil
+  return cpu_clock.figures(self._run.opt.cpus, self._ended - self._begun, self._added, self.way, doubt)
 end
 
 --- Offers the switches of a script to the kernel.

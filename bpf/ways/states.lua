@@ -120,7 +120,7 @@ end
 ---@param kernel InKernel
 function TaskStatesOffer:load(kernel)
   local given = self._given
-  self._run = kernel.run
+  self._run, self._switch = kernel.run, kernel.switch
   self._ending = {}
   self._kernel = states.new {
     nr_cpus = kernel.switch.nr_cpus, nr_threads = kernel.facts.kernel.pid_max, sides = kernel.switch.sides,
@@ -188,7 +188,13 @@ function TaskStatesOffer:start(kernel)
   self._added = 0
   kernel.switch:on() -- on one CPU after the other; all begin at the same time
   self._kernel:limit(base(self), duration and base(self) + math.floor(duration))
+  self._began, self._limit = sys.now(), duration and tonumber(base(self)) + duration or math.huge
   self.has_started = true
+  self._in_states, self._lasting, self._lasting_on = 0, 0, 0
+  -- Of other tasks, the state is not known before the first event, nor are all states added up.
+  if self._given.named and not self._given.only and not self._given.all_but_sleep then
+    self._clocks, self._threads = cpu_clock.begin(self._run, true), cpu_clock.threads(self._run)
+  end
 end
 
 local function check_added(code)
@@ -204,6 +210,7 @@ function TaskStatesOffer:turn(side, is_last)
   kernel:take(side, function(tid, state, sums, counts, name)
     local row = tid and given.row(tid, state) or given.other(state)
     check_added(C.hist_set_add_sums(given.hists, row, sums, counts))
+    self._in_states = self._in_states + tonumber(sums.sum)
     if state == sched_switch.ON_CPU then self._added = self._added + tonumber(sums.sum) end
     if name then self._names[tid] = output.safe(name) end
   end, function(tid, state, bucket, count)
@@ -211,6 +218,9 @@ function TaskStatesOffer:turn(side, is_last)
   end)
   if not is_last then return end
   self._ended = sys.now() -- no program runs any more
+  self._until = math.min(self._switch.off_time, self._limit)
+  if self._clocks then self._clocks:finish(self._until) end
+  self._alive = self._threads and cpu_clock.alive(self._threads)
   given.missed.switches, given.missed.wakeups = kernel:counted 'switches', kernel:counted 'wakeups'
   local unkept = kernel:counted 'unkept'
   if unkept > 0 then
@@ -223,7 +233,9 @@ end
 ---@package
 ---@return Figures
 function TaskStatesOffer:figures()
-  return cpu_clock.figures(self._run.opt.cpus, self._ended - tonumber(base(self)), self._added, self.way)
+  local doubt = self._clocks and self._clocks:difference(self._added + self._lasting_on) or self._threads
+    and cpu_clock.lifetimes(self._in_states + self._lasting, self._alive, self._until - self._began) or nil
+  return cpu_clock.figures(self._run.opt.cpus, self._ended - tonumber(base(self)), self._added, self.way, doubt)
 end
 
 -- What scripts can ask -----------------------------------------------------------------------------
@@ -242,7 +254,14 @@ end
 function TaskStatesOffer:each(call)
   if not self.has_started then return end
   local begun = base(self)
-  self._kernel:each(function(tid, state, since) call(tid, state, since and tonumber(since - begun) or 0) end)
+  self._lasting, self._lasting_on = 0, 0
+  self._kernel:each(function(tid, state, since)
+    local from = since and tonumber(since - begun) or 0
+    local ns = math.max(self._until - tonumber(begun) - from, 0)
+    self._lasting = self._lasting + ns
+    if state == sched_switch.ON_CPU then self._lasting_on = self._lasting_on + ns end
+    call(tid, state, from)
+  end)
 end
 
 --- Returns the event that began the state that is printed, if a program has kept it.

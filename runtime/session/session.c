@@ -10,6 +10,7 @@
 #include "os/clock.h"
 #include "process/signals.h"
 #include "session/family.h"
+#include "session/groups.h"
 #include "session/tasks.h"
 #include "session/vcpus.h"
 #include "os/threads.h"
@@ -20,6 +21,8 @@ enum {
 	MAX_WAIT = 100000000,		/* ns */
 	EXIT_WAIT = 1000000,		/* ns */
 	SILENCE = 1000000000,		/* ns */
+	BATCH_TIME = 20000000,		/* ns that a batch should take at most */
+	BATCH_MIN = 16,			/* events */
 	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: rejected by a BPF filter of perf */
 };
 
@@ -176,6 +179,7 @@ static void note_task(struct session *s, struct machine *m, const struct slot *s
 		break;
 	case EVENT_FORK: /* pid, parent pid, tid, parent tid */
 		tasks_fork(m->tasks, ev->tid, ids[3], ev->time);
+		s->stats.began += s->has_base && slot->time >= s->base;
 		if (family)
 			family_fork(family, ids[3], ev->tid);
 		break;
@@ -318,6 +322,9 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		}
 		if (n == BATCH_MAX)
 			break;
+		if (!own &&
+		    ((const struct perf_event_header *)slot->rec)->type == PERF_RECORD_CGROUP)
+			groups_note(m->groups, slot->rec);
 		got = own ? ops->decode(m->source, slot, &s->batch[n])
 			  : decoder_decode(d, slot->rec, &s->batch[n], BATCH_MAX - n);
 		got = complete_others(s, m, slot, &s->batch[n], got);
@@ -484,10 +491,30 @@ static void watch_silence(struct session *s, bool is_silent)
 		session_stop(s);
 }
 
+/* How many events the next batch has: what asks the run to end is seen after a batch, and a script
+ * that has not returned by then is interrupted. So it is long only if its events take little time,
+ * or in recordings, whose output must not depend on time. */
+static int batch_size(struct session *s)
+{
+	uint64_t took = clock_monotonic() - s->handed_out;
+
+	if (s->source->info.is_recorded)
+		return BATCH_MAX;
+	if (took > BATCH_TIME)
+		s->batch_size = (int)((uint64_t)s->nr_batch * BATCH_TIME / took);
+	else if (s->nr_batch >= s->batch_size && took < BATCH_TIME / 2)
+		s->batch_size *= 2;
+	if (s->batch_size < BATCH_MIN)
+		s->batch_size = BATCH_MIN;
+	if (s->batch_size > BATCH_MAX)
+		s->batch_size = BATCH_MAX;
+	return s->batch_size;
+}
+
 static int next_batch(struct session *s, struct batch *batch, struct error *err)
 {
 	uint64_t until = ends_with_tick(s) ? s->tick_at - 1 : s->end_at;
-	int n = 0;
+	int n = 0, size = batch_size(s);
 
 	watchdog_returned();
 	batch->events = s->batch;
@@ -511,7 +538,7 @@ static int next_batch(struct session *s, struct batch *batch, struct error *err)
 			n = skip_empty_intervals(s, err);
 		else
 			/* The end of the first interval is known only with the time base. */
-			n = fetch(s, until, s->has_base ? BATCH_MAX : 1, err);
+			n = fetch(s, until, s->has_base ? size : 1, err);
 		if (n < 0)
 			return n;
 		if (s->give_up_at)
@@ -544,6 +571,7 @@ static int hand_out(struct session *s, const struct batch *batch, int ret)
 	for (int i = ret < 0 ? 0 : batch->n; i < s->nr_batch; i++)
 		s->batch[i] = (struct event){.time = s->batch[i].time, .class = EVENT_FILTERED};
 	s->nr_batch = ret < 0 ? 0 : batch->n;
+	s->handed_out = clock_monotonic();
 	return ret;
 }
 

@@ -186,21 +186,17 @@ static bool read_dump(const struct cfi_memory *m, uint64_t addr, int number, uin
 	return true;
 }
 
-/* Returns false if there are none, as for a kernel thread, or if they are not those of a 64-bit
- * program. */
-static bool read_registers(struct unwind *u, const struct perf_event_attr *attr,
-			   const uint64_t *words, uint32_t nr, struct cfi_frame *frame)
+/* Returns false if there are none, as for a kernel thread. */
+static bool read_registers(const struct perf_event_attr *attr, const uint64_t *words, uint32_t nr,
+			   struct cfi_frame *frame, bool *is_32)
 {
 	uint64_t mask = attr->sample_regs_user;
 	uint32_t size;
 	const uint64_t *part = sample_part(attr, words, nr, PERF_SAMPLE_REGS_USER, &size);
 
-	if (part && part[0] == REGISTERS_32) {
-		u->stats.stacks++;
-		u->stats.lost++;
-	}
-	if (!part || part[0] != REGISTERS_64)
+	if (!part || (part[0] != REGISTERS_64 && part[0] != REGISTERS_32))
 		return false;
+	*is_32 = part[0] == REGISTERS_32;
 	for (int i = 0; i < CFI_REGISTERS; i++) {
 		uint64_t bit = 1ull << perf_numbers[i];
 
@@ -518,10 +514,11 @@ void unwind_event(struct unwind *u, const struct perf_event_attr *attr, const ui
 	uint64_t *words = u->words + u->used_words, nr = ev->chain ? ev->chain[0] : 0, n;
 	struct cfi_frame frame = {0};
 	struct dump dump = {.memory = {read_dump}};
+	bool is_32;
 
 	if (!ev->chain || nr > MAX_CHAIN ||
 	    CHAIN_WORDS - u->used_words < MAX_COUNT + nr + 2 + MAX_DEPTH ||
-	    !read_registers(u, attr, sample, size, &frame))
+	    !read_registers(attr, sample, size, &frame, &is_32))
 		return;
 	/* session_own_count() expects it before the chain. */
 	if (attr->sample_type & PERF_SAMPLE_READ)
@@ -532,13 +529,22 @@ void unwind_event(struct unwind *u, const struct perf_event_attr *attr, const ui
 	u->stats.stacks++;
 	for (n = 1; n <= nr && ev->chain[n] != (uint64_t)PERF_CONTEXT_USER; n++)
 		words[n] = ev->chain[n];
+	if (is_32 && n < nr) {
+		u->stats.lost++;
+		return;
+	}
 	if (n < nr && frame.known >> CFI_BP & 1) {
 		dump.pointer = frame.reg[CFI_BP];
 		dump.followed = &ev->chain[n + 1];
 		dump.nr_followed = (uint32_t)(nr - n);
 	}
 	words[n++] = (uint64_t)PERF_CONTEXT_USER;
-	n += find_user_half(u, ev, &frame, &dump, &words[n]);
+	if (is_32) { /* their tables describe other registers */
+		u->stats.lost++;
+		words[n++] = frame.reg[CFI_PC];
+	} else {
+		n += find_user_half(u, ev, &frame, &dump, &words[n]);
+	}
 	words[0] = n - 1;
 	u->used_words = words + n - u->words;
 	ev->chain = words;

@@ -34,7 +34,6 @@ with their types. A file that exists is not changed. --stubs also writes what
       local done, problem = stubs.write(folder, { name = 'new', events = {}, input = opt.input })
       if not done then error(problem, 0) end
     end
-    local run = path:find '/' and path or './' .. path
-    out:write(('%s is written. Run it:\n    sudo profscript %s -i 1s\n'):format(path, run))
+    out:write(('%s is written. Run it:\n    %s\n'):format(path, new_script.command(path)))
   end,
 }

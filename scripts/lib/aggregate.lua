@@ -156,9 +156,9 @@ end
 --- session?: Session, addresses?: table<string, boolean>, low?: number, high?: number, step?: number,
 --- unit?: string } name: name of the table in JSON and CSV; value: name of the column of the count or sum;
 --- max_keys: default 65536, 4096 with quantiles; stacks: the keys that are `ev._stack`: they are printed as stacks, and
---- those of the same functions are one entry; session: required for stacks; addresses: the keys that are printed in
---- hexadecimal; low, high, step: required for lhist: its buckets are those below low, [low, low + step), ..., and from
---- high; unit: of the values, such as 'ns' or 'bytes', which text has as '1.08 s' or '64 KiB'
+--- those of the same functions are one entry; session: required for stacks; addresses: the keys, or the column of the
+--- value, that are printed in hexadecimal; low, high, step: required for lhist: its buckets are those below low, [low,
+--- low + step), ..., and from high; unit: of the values, such as 'ns', which text has as '1.08 s' or '64 KiB'
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
@@ -451,9 +451,15 @@ local function add_rows(self, rows, entry, out)
     end
   else
     local row = new_row()
+    local sum = self._kind == 'avg' and entry.value.total or self._kind == 'sum' and entry.value or 0
+    if math.abs(sum) >= 2 ^ 53 and not self._is_rounded then
+      self._is_rounded = true
+      out:warn(('%s: sums of 2^53 and more are rounded'):format(self._spec.name))
+    end
     for i = #self._names + 1, #self._spec.columns do
       local name = self._spec.columns[i].name
-      row[name] = column_of(self, entry.value, name)
+      local value = column_of(self, entry.value, name)
+      row[name] = self._addresses[name] and addresses.text(value) or value
     end
     if not self._hists then return end
     row[self._histogram] = entry.value

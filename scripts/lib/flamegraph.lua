@@ -11,6 +11,7 @@
 --- interval start with its time.
 local array = require 'lib.array'
 local flametree = require 'lib.flamegraph_tree'
+local invocation = require 'lib.command.invocation'
 local intern = require 'lib.intern'
 local svg = require 'lib.svg'
 local failure = require 'bindings.base.failure'
@@ -211,11 +212,12 @@ function Flamegraph:finish()
       return
     end
     flamegraph.draw(self.opt.flame_graph, self.tree, self.settings)
+    self.out:warn(('The flame graph is in %s'):format(self.opt.flame_graph))
   elseif self.file then
     self.file:close()
     if self.is_regular then
       local image = self.path:gsub('%.folded$', '.svg')
-      self.out:warn(('To draw the flame graph, run: profscript flamegraph %s %s'):format(self.path, image))
+      self.out:warn(('To draw the flame graph, run: %s flamegraph %s %s'):format(invocation.name(), self.path, image))
     end
   end
 end

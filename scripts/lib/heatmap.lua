@@ -8,6 +8,7 @@
 ---
 --- FILE.svg and FILE.html are pictures. With any other name, the values are written to FILE.lat, a line "TIME VALUE"
 --- for each, which `profscript heatmap` draws.
+local invocation = require 'lib.command.invocation'
 local svg = require 'lib.svg'
 local sys = require 'bindings.base.sys'
 local units = require 'lib.units'
@@ -271,7 +272,7 @@ function Heatmap:write(out)
     if not self.file then return end
     local ok, message = self.file:close()
     if not ok then error(('cannot write %s: %s'):format(self.path, message), 0) end
-    out:warn(('To draw the heat map, run: profscript heatmap %s FILE.svg'):format(self.path))
+    out:warn(('To draw the heat map, run: %s heatmap %s FILE.svg'):format(invocation.name(), self.path))
   elseif self.total > 0 then
     svg.write(self.path, self.title, self:svg())
     if out then out:warn(('The heat map is in %s'):format(self.path)) end

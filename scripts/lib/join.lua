@@ -141,6 +141,18 @@ function Join:finish(key, time)
   return ns > 0 and ns or 0, start.a, start.b, start.c, start.d
 end
 
+--- Gives the start of a key to another key, which loses its own. For threads that get the id of their process, because
+--- they execute a program:
+---
+---   [session.id_changes()] = function(ev) calls:move(ev.old_pid, ev.pid) end
+---@param before any
+---@param after any
+function Join:move(before, after)
+  local start, other = take(self._open, before), take(self._open, after)
+  if other then release(self, other) end
+  if start then set(self._open, after, start) end
+end
+
 --- Returns the number of open starts.
 ---@return integer
 function Join:count() return self._open:count() + (self._waiting and self._waiting() or 0) end

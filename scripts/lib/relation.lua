@@ -136,6 +136,38 @@ local function report_losses(name, out, stats, reported)
   end
 end
 
+--- Returns a key that is computed of the thread; nil if there is none.
+local function computed_thread(found)
+  for _, stage in ipairs(found.stages) do
+    for _, event in ipairs(stage) do
+      local key = event.attrs.key or found.default_key
+      if key and (key:find '%f[%w_]common_pid%f[^%w_]' or key:find '%f[%w_]_tid%f[^%w_]') then return key end
+    end
+  end
+end
+
+--- Follows threads to their new ids when they execute a program, or counts them if the matcher cannot.
+---@return fun() warn to be called at the end
+local function follow_ids(name, config, found, handlers, out, session)
+  local moved, key, stages = 0, computed_thread(found), public_event.real(found.stages)
+  local function are_threads(per_thread)
+    return pair_keys.are_threads({ stages = stages, key = config.key }, per_thread)
+  end
+  local is_followed, changes, is_foreign = are_threads(session.instance_field == '_tid'), nil, nil
+  if is_followed or key then changes, is_foreign = session.id_changes() end
+  if is_followed and is_foreign and not are_threads(false) then is_followed, key = false, '_tid' end
+  if is_followed then
+    config.id_changes = changes
+  elseif changes then
+    handlers[changes] = function() moved = moved + 1 end
+  end
+  return function()
+    if moved == 0 then return end
+    out:warn(('%s: %d threads got the id of their process, because they executed a program: their pairs with the key %s'
+      .. ' may be missing or wrong; those with the key common_pid are followed'):format(name, moved, key))
+  end
+end
+
 --- Returns the handlers of a profiler, which pass all pairs to an analysis.
 ---@param name string name of the profiler
 ---@param analysis table see above
@@ -157,9 +189,9 @@ function relation.run(name, analysis, found, opt, out, session)
     if config[setting] == nil then config[setting] = found[setting] end
   end
   config.key, config.cycle = found.default_key, opt.cycle
-  if session and not config.id_changes and pair_keys.are_threads(
-    { stages = public_event.real(found.stages), key = config.key }, session.instance_field == '_tid') then
-    config.id_changes = session.id_changes()
+  local handlers, warn_of_ids = {}, nil
+  if session and not config.id_changes then
+    warn_of_ids = follow_ids(name, config, found, handlers, out, session)
   end
   config.triggers = not analysis.pass and found.triggers or {}
   config.triggered = #config.triggers > 0 and function(ev)
@@ -171,6 +203,7 @@ function relation.run(name, analysis, found, opt, out, session)
     matcher:finish()
     report()
     if analysis.stop then analysis.stop(out) end
+    if warn_of_ids then warn_of_ids() end
     if opt.verbose > 0 then
       local s = matcher:stats()
       out:warn(('%s: %d pairs; %d starts replaced by a later one, %d dropped for lost events, %d evicted,'
@@ -178,7 +211,7 @@ function relation.run(name, analysis, found, opt, out, session)
         s.pairs, s.replaced, s.dropped, s.evicted, s.stored, s.unstarted, s.mismatched, s.unneeded))
     end
   end
-  local handlers = { matcher, interval = report, stop = stop }
+  handlers[1], handlers.interval, handlers.stop = matcher, report, stop
   if analysis.draw then
     function handlers.draw() analysis.draw(out) end
   end

@@ -5,7 +5,13 @@
  */
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <linux/perf_event.h>
+#include <poll.h>
 #include <sched.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/msg.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -144,6 +150,76 @@ static void others(void)
 	syscall(SYS_sched_getaffinity, 0, sizeof(set), set);
 }
 
+/* Arrays whose elements are counted, and structures with bytes before those that are counted. */
+static void elements(void)
+{
+	struct pollfd polled[2] = {{-1, POLLIN, 0}, {0x53535353, 0, 0}};
+	struct epoll_event events[2], wanted = {.events = EPOLLOUT, .data.u64 = 0x3837363534333231};
+	int epoll = epoll_create1(0);
+	unsigned long sets[2] = {1UL << pipe_fds[1], 0x5353535353535353};
+	struct timeval now = {0, 0};
+	gid_t groups[2] = {7, 0x53535353};
+
+	syscall(SYS_poll, polled, 1, 0);
+	syscall(SYS_select, pipe_fds[1] + 1, NULL, sets, NULL, &now);
+	epoll_ctl(epoll, EPOLL_CTL_ADD, pipe_fds[1], &wanted);
+	memset(events, 'S', sizeof(events));
+	syscall(SYS_epoll_wait, epoll, events, 2, 0);
+	syscall(SYS_setgroups, 1, groups);
+}
+
+static void queues(void)
+{
+	struct {
+		long type;
+		char text[24];
+	} message = {0x3837363534333231, "queuedSECRET"};
+	int queue = msgget(IPC_PRIVATE, 0600);
+
+	syscall(SYS_msgsnd, queue, &message, 6, 0);
+	memset(&message, 'S', sizeof(message));
+	syscall(SYS_msgrcv, queue, &message, 24, 0, 0);
+	msgctl(queue, IPC_RMID, NULL);
+}
+
+static void many_messages(void)
+{
+	char into[2][16];
+	struct iovec out[2] = {{"firstSECRET", 5}, {"secondSECRET", 6}};
+	struct iovec in[2] = {{into[0], 16}, {into[1], 16}};
+	struct {
+		struct msghdr msg_hdr;
+		unsigned int msg_len;
+	} messages[3];
+
+	memset(into, 'S', sizeof(into));
+	memset(messages, 0, sizeof(messages));
+	for (int i = 0; i < 2; i++)
+		messages[i].msg_hdr = (struct msghdr){.msg_iov = out + i, .msg_iovlen = 1};
+	messages[2].msg_hdr = (struct msghdr){.msg_iov = in, .msg_iovlen = 2};
+	syscall(SYS_sendmmsg, sockets[0], messages, 2, 0);
+	for (int i = 0; i < 2; i++)
+		messages[i].msg_hdr.msg_iov = in + i;
+	syscall(SYS_recvmmsg, sockets[1], messages, 3, MSG_DONTWAIT, NULL);
+}
+
+/* The number of a request, or the buffer itself, has the size. */
+static void requests(void)
+{
+	char text[160] = "requestSECRET";
+	struct perf_event_attr *attr = (struct perf_event_attr *)text;
+
+	syscall(SYS_ioctl, pipe_fds[0], _IOW('S', 1, char[7]), text);
+	syscall(SYS_ioctl, pipe_fds[0], _IOR('S', 1, char[7]), text);
+	syscall(SYS_ioctl, pipe_fds[0], _IO('S', 1), text);
+	syscall(SYS_syslog, 10, text, 160);
+	memset(text, 'S', sizeof(text));
+	memset(text, 0, 64);
+	attr->type = 0x31313131;
+	attr->size = 64;
+	syscall(SYS_perf_event_open, attr, 0, -1, -1, 0);
+}
+
 int main(void)
 {
 	if (pipe(pipe_fds) || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets))
@@ -155,5 +231,9 @@ int main(void)
 	addresses();
 	datagrams();
 	others();
+	elements();
+	queues();
+	many_messages();
+	requests();
 	return 0;
 }

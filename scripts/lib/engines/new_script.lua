@@ -3,6 +3,7 @@
 --- fields of the events of this kernel or recording.
 local event_fields = require 'lib.engines.event_fields'
 local fs = require 'lib.fs'
+local invocation = require 'lib.command.invocation'
 local stubs = require 'lib.engines.stubs'
 
 local new_script = {}
@@ -115,6 +116,13 @@ function new_script.write(given, texts, input)
   file:write(text)
   file:close()
   return path
+end
+
+--- Returns the command that runs a script.
+---@param path string
+---@return string
+function new_script.command(path)
+  return ('%s %s -i 1s'):format(invocation.tracing(), path:find '/' and path or './' .. path)
 end
 
 return new_script

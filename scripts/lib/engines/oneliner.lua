@@ -119,15 +119,22 @@ local function unit_of(value, kind)
   return field and units.of_field(field)
 end
 
+--- Returns the field that an expression is; nil for any other expression.
+local function field_of(expression)
+  return expression:match '^ev%.([%a_][%w_]*)$' or expression:match "^ev%['(%a+)'%]$"
+end
+
 local function new_aggregation(kind, title, args, session)
   local names, used, stacks, found, fields = {}, {}, {}, {}, {}
   for i = VALUES[kind] + 1, #args do
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
-    fields[#fields + 1] = { name = name, field = args[i]:match '^ev%.([%a_][%w_]*)$' or args[i]:match "^ev%['(%a+)'%]$",
-      found = found }
+    fields[#fields + 1] = { name = name, field = field_of(args[i]), found = found }
     names[#names + 1] = name
+  end
+  if kind == 'min' or kind == 'max' then
+    fields[#fields + 1] = { name = kind, field = field_of(args[1]), found = found }
   end
   return aggregate.new(kind, names, {
     name = title or ('%s(%s)'):format(kind, table.concat(args, ', ')),
@@ -302,6 +309,30 @@ local function stack_part(source)
   return kernel and 'kernel' or 'user'
 end
 
+--- Returns the key that stands for several.
+local function map_key(...)
+  local list = { ... }
+  for i = 1, select('#', ...) do list[i] = tostring(list[i]) end
+  return table.concat(list, ', ')
+end
+
+--- Prints the maps that have values.
+---@param print fun(...) of one-liners
+function Program:print_maps(print)
+  local names = {}
+  for name in pairs(self._maps) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local value = rawget(self.env, 'map_' .. name:sub(2))
+    if oneliner.is_map(value) then
+      if #names > 1 then print(name .. ':') end
+      print(value)
+    elseif value ~= nil then
+      print(name .. ':', value)
+    end
+  end
+end
+
 --- Finds and renames the calls.
 ---@param source string
 ---@param session? Session
@@ -311,10 +342,15 @@ end
 ---@return string? message
 function oneliner.compile(source, session, others, known)
   failure.set_parts('exec', not known and { source, unpack(others or {}) } or nil)
-  local typed, translated, message = source, bpftrace_words.translate({ source, unpack(others or {}) }, known)
+  local typed, translated, message, maps = source, bpftrace_words.translate({ source, unpack(others or {}) }, known)
   if not translated then return nil, message end
   source = table.remove(translated, 1)
-  local program = setmetatable({ env = {}, _list = {}, _keys = {}, others = translated }, Program)
+  local program = setmetatable({ env = {}, _list = {}, _keys = {}, _maps = maps, others = translated }, Program)
+  for name, kind in pairs(maps) do
+    local where, variable = known or program.env, 'map_' .. name:sub(2)
+    if kind == 'keys' then where[variable] = where[variable] or {} end
+  end
+  program.env.map_key = map_key
   program.resolves = (source .. table.concat(translated)):find '%f[%w_][ku]sym%(' ~= nil
   local parts, copied, at, before = {}, 1, 1, nil
   while at <= #source do

@@ -3,6 +3,7 @@
 local ffi = require 'ffi'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
+local sys = require 'bindings.base.sys'
 
 local C = ffi.C
 local databases = {}
@@ -30,6 +31,8 @@ Query.__index = Query
 ---@param functions ffi.cdata* struct functions *
 ---@return Database
 function databases.open(path, is_file, tables, functions)
+  local why = path and sys.why_not_writable(path)
+  if why then failure.raise("sql: cannot open the database '%s': %s", path, why) end
   local err = ffi.new 'struct error'
   local db = C.database_open(path, not is_file, tables, functions, err)
   if db == nil then failure.raise('sql: %s', ffi.string(err.text)) end
@@ -125,6 +128,18 @@ local function explain(self, err, sql, from)
   return diagnostic.new('query', sql, at >= 0 and from + at or from, message, hint)
 end
 
+--- Returns whether a column of results is the least or greatest address of a column.
+local function is_extreme(self, source, name)
+  local plain = name:gsub('%p', '%%%0')
+  local as = source:match('(%a+%s*%b())%s+[Aa][Ss]%s+"?' .. plain) or source:match('(%a+%s*%b())%s+"?' .. plain)
+  local kind, column = (as or name):match '^(%a+)%s*%(%s*"?([%w_.]+)"?%s*%)$'
+  column = kind and (kind:lower() == 'max' or kind:lower() == 'min') and column:match '[%w_]+$'
+  for table_name, known in pairs(column and self.addresses or {}) do
+    if known[column] and source:find(table_name, 1, true) then return true end
+  end
+  return false
+end
+
 --- Prepares the first statement of sql from a column on.
 ---@param sql string
 ---@param from integer
@@ -138,12 +153,12 @@ function Database:query(sql, from)
     return nil, explain(self, err, sql, from)
   end
   local names, is_address, table_name, column = {}, {}, ffi.new 'const char *[1]', ffi.new 'const char *[1]'
+  local source = sql:sub(from, from + length[0] - 1)
   for i = 1, C.query_columns(query) do
     names[i] = ffi.string(C.query_name(query, i - 1))
     local known = C.query_origin(query, i - 1, table_name, column) and self.addresses[ffi.string(table_name[0])]
-    is_address[i] = known and known[ffi.string(column[0])]
+    is_address[i] = known and known[ffi.string(column[0])] or is_extreme(self, source, names[i])
   end
-  local source = sql:sub(from, from + length[0] - 1)
   local text = source:gsub('%s+', ' '):match '^ ?(.-)[ ;]*$'
   return setmetatable({ sql = text, source = source,
     names = names, is_address = is_address, _query = ffi.gc(query, C.query_free), _db = self }, Query),

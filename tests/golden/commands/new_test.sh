@@ -7,7 +7,8 @@ sched=$DATA/sched.data
 
 "$PROFSCRIPT" new mine -e 'sched:sched_switch/prev_pid > 0/' -e sched:sched_wakeup --input "$sched" >out 2>err
 check 'new: a script' test $? -eq 0 -a -s mine.lua
-expect_line 'new: it says how to run it' '^    sudo profscript ./mine.lua -i 1s$' out
+sudo=$([ "$(id -u)" = 0 ] || echo 'sudo ')
+expect_line 'new: it says how to run it, as it was called' "^    $sudo$PROFSCRIPT ./mine.lua -i 1s\$" out
 expect_line 'new: it lists strings' '^ *--   ev.prev_comm +string \(char\[16\]\)$' mine.lua
 expect_line 'new: and numbers' '^ *--   ev.next_pid +number \(pid_t\)$' mine.lua
 check 'new: the script passes the check' "$PROFSCRIPT" check mine.lua

@@ -27,6 +27,23 @@ local function rows_of(object, settings)
   return out.rows, out
 end
 
+describe('sums that a number cannot hold', function()
+  it('are marked, once', function()
+    local large, small = aggregate.new('sum', { 'pid' }), aggregate.new('sum', { 'pid' })
+    for pid = 1, 2 do
+      large:add(2 ^ 52, pid)
+      large:add(2 ^ 52, pid)
+      small:add(2 ^ 53 - 1, pid)
+    end
+    assert.same({}, select(2, rows_of(small)).warnings)
+    assert.same({ 'sum: sums of 2^53 and more are rounded' }, select(2, rows_of(large)).warnings)
+    assert.same({}, select(2, rows_of(large)).warnings)
+    local mean = aggregate.new('avg', {})
+    mean:add(-2 ^ 53)
+    assert.same({ 'avg: sums of 2^53 and more are rounded' }, select(2, rows_of(mean)).warnings)
+  end)
+end)
+
 describe('counter', function()
   it('adds under its keys, largest first, ties by key', function()
     local count = counter.new { 'pid', 'comm' }

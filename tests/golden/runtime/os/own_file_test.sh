@@ -37,6 +37,7 @@ refuses '--export' out.json trace -e sched:sched_switch --export open/out.json
 refuses '--flame-graph' out.svg trace -e sched:sched_switch --flame-graph open/out.svg
 refuses 'folded stacks' out.folded trace -e sched:sched_switch --flame-graph open/out.folded
 refuses '--heatmap' out-sched_wakeup-sched_switch.lat multi-trace -e sched:sched_wakeup -e sched:sched_switch -k _cpu --heatmap open/out
+refuses '--output2' out.db sql -e sched:sched_switch --output2 open/out.db
 
 link own.txt
 chown -h 0 open/own.txt

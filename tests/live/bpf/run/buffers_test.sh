@@ -8,7 +8,9 @@ cd "$TMP" || exit 1
 code=
 for one in write:buf read:buf pwrite64:buf readlink:buf writev:vec readv:vec sendto:buff recvfrom:ubuf,addr sendmsg:msg \
 	recvmsg:msg connect:uservaddr accept:upeer_sockaddr getsockname:usockaddr getpeername:usockaddr getsockopt:optval \
-	process_vm_readv:lvec process_vm_writev:lvec sched_getaffinity:user_mask_ptr; do
+	process_vm_readv:lvec process_vm_writev:lvec sched_getaffinity:user_mask_ptr poll:ufds select:outp \
+	epoll_wait:events setgroups:grouplist msgsnd:msgp msgrcv:msgp sendmmsg:mmsg recvmmsg:mmsg ioctl:arg syslog:buf \
+	perf_event_open:attr_uptr; do
 	for side in enter exit; do
 		code+="    ['syscalls:sys_${side}_${one%:*}'] = function(ev)
       if ev._comm ~= 'buffers' then return end
@@ -36,26 +38,34 @@ x256=$(printf 'x%.0s' {1..256})
 for side in enter exit; do
 	for line in 'write hello\x0a' 'write a\x00b\x00' "write $x256" "write $x256..." 'write <null>' 'write <unreadable>' \
 		'pwrite64 pwrite' 'writev onetwo' 'writev oooooooo' 'writev oooooooo...' 'sendto sent' 'sendmsg message' \
-		'connect \x01\x00/absent'; do
+		'connect \x01\x00/absent' 'msgsnd 12345678queued' 'sendmmsg firstsecond' 'ioctl request' 'ioctl <unsized>' \
+		'setgroups \x07\x00\x00\x00'; do
 		grep -qxF -- "${line%% *} $side ${line#* }" <(tr -s ' ' <out)
 		result $? "$side: ${line:0:40}" out
 	done
 done
-for call in read readlink readv recvfrom recvmsg accept getsockname getpeername getsockopt process_vm_readv; do
+for call in read readlink readv recvfrom recvmsg accept getsockname getpeername getsockopt process_vm_readv epoll_wait \
+	msgrcv recvmmsg ioctl syslog; do
 	expect_line "$call has nothing before it returns" "^$call +enter +<unwritten>$" out
 done
 for line in 'read hello\x0a' 'readlink /' 'readv onetwo' 'recvfrom sent' 'recvmsg message' \
 	'recvmsg <unwritten>' 'recvfrom data' 'recvfrom \x01\x00\x00Datagram' 'recvfrom <null>' 'accept \x01\x00\x00Buffers' \
 	'getsockname \x01\x00\x00buf...' 'getpeername \x01\x00\x00buffers' 'getsockopt \x01\x00\x00\x00' \
-	'getsockopt \x00\x00\x00\x00...' 'process_vm_readv own' 'process_vm_writev own'; do
+	'getsockopt \x00\x00\x00\x00...' 'process_vm_readv own' 'process_vm_writev own' \
+	'poll \xff\xff\xff\xff\x01\x00\x00\x00' 'epoll_wait \x04\x00\x00\x0012345678' 'msgrcv 12345678queued' \
+	'recvmmsg firstsecond'; do
 	grep -qxF -- "${line%% *} exit ${line#* }" <(tr -s ' ' <out)
 	result $? "exit: $line" out
 done
 expect_line 'a longer one is cut' '^read +exit +a\\x00b\\x00x{252}\.\.\.$' out
+nul='\\x00'
+check 'a structure with its size' grep -qE "^perf_event_open +enter +1111@($nul){59}$" out
+check 'a set of as many words as it has' grep -qE '^select +exit +[^S]+$' out
+check 'a call that fills nothing, but returns a number' grep -qE '^syslog +exit *$' out
 check 'a failed call has filled nothing' test "$(grep -cE '^read +exit *$' out)" -eq 1
 
 "$PROFSCRIPT" trace -e 'syscalls:sys_enter_write/str(buf) == "hello\n"/' -- "$TOP/build/workloads/buffers" >out 2>err
 check 'str() of a buffer' test "$(grep -c '\*buf: "hello\\x0a"$' out)" -eq 1
-"$PROFSCRIPT" exec -e syscalls:sys_exit_syslog 'print(ev:string "buf")' --duration 0.1 >out 2>err
-check 'a buffer whose end nobody knows is refused' test $? -eq 1
-expect_line 'with its name' "has no string 'buf'|have no string 'buf'|no string .buf." err
+"$PROFSCRIPT" exec -e syscalls:sys_exit_process_vm_readv 'print(ev:string "rvec")' --duration 0.1 >out 2>err
+check 'a buffer of another process is refused' test $? -eq 1
+expect_line 'with its name' "has no string 'rvec'|have no string 'rvec'|no string .rvec." err

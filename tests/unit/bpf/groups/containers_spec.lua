@@ -49,7 +49,8 @@ describe('the container of a group', function()
     write('/home/me/.local/share/containers/storage/overlay-containers/containers.json',
       CRIO_STATE:format(PODMAN, OTHER))
     named('web', '/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-' .. PODMAN .. '.scope/container')
-    named(PODMAN:sub(1, 12), '/user.slice/user-100.slice/user@100.service/user.slice/libpod-' .. PODMAN .. '.scope')
+    named(PODMAN:sub(1, 12), '/user.slice/user-100.slice/user@100.service/user.slice/libpod-' .. PODMAN .. '.scope',
+      'unnamed')
   end)
 
   it('of Docker', function()
@@ -87,9 +88,9 @@ describe('the container of a group', function()
   end)
 
   it('is a short id if no runtime has it', function()
-    named(PODMAN:sub(1, 12), '/system.slice/docker-' .. PODMAN .. '.scope')
+    named(PODMAN:sub(1, 12), '/system.slice/docker-' .. PODMAN .. '.scope', 'unnamed')
     write('/var/lib/docker/containers/' .. PODMAN .. '/config.v2.json', '{ truncat')
-    named(PODMAN:sub(1, 12), '/docker/' .. PODMAN)
+    named(PODMAN:sub(1, 12), '/docker/' .. PODMAN, 'unnamed')
   end)
 
   it('is a systemd unit or a path if there is none', function()

@@ -115,6 +115,8 @@ attach options:
                             exited, daemons too
       --cgroups LIST        only these cgroups: paths from the root of the
                             hierarchy, or regular expressions
+      --container NAMES     only these containers, also those that start later:
+                            names of ev._container; * and ? are wildcards
       --exclude-user        exclude user mode
       --exclude-kernel      exclude kernel mode
   -G, --exclude-host        exclude the host: only KVM guests

@@ -375,6 +375,42 @@ static void test_machine_refused(void **state)
 	assert_true(freed);
 }
 
+/* Batches are short while their events take long, and get longer when they do not. */
+static void test_batch_sizes(void **state)
+{
+	struct session_target target = {0};
+	struct event_request req = {.name = "value", .class = CLASS, .payload = 4};
+	bool freed;
+	struct memory *m = memory_new(&freed);
+	struct session *s = session_new(&m->source);
+	struct batch batch = {0};
+	struct error err;
+	int n = 0, longest = 0;
+
+	(void)state;
+	req.attr.type = PERF_TYPE_SOFTWARE;
+	for (int i = 1; i <= MAX; i++)
+		add_sample(m, START + i * 1000, 0, i);
+	m->clock = START + 10 * MS;
+	m->ended = true;
+	assert_int_equal(session_add_event(s, &req, &err), 0);
+	assert_int_equal(session_start(s, &target, &err), 0);
+	while (!(batch.flags & BATCH_END)) {
+		assert_int_equal(session_next(s, &batch, &err), 0);
+		n += batch.n;
+		if (n <= 100) {
+			assert_true(batch.n <= 16);
+			usleep(50000);
+		} else if (batch.n > longest) {
+			longest = batch.n;
+		}
+	}
+	assert_int_equal(n, MAX);
+	assert_true(longest > 16);
+	session_free(s);
+	assert_true(freed);
+}
+
 /* Returns the number of events. */
 static int drained(struct session *s)
 {
@@ -441,7 +477,7 @@ int main(void)
 		cmocka_unit_test(test_recorded),	cmocka_unit_test(test_counts_cpus_notices),
 		cmocka_unit_test(test_wake_after),	cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_machine_refused), cmocka_unit_test(test_window),
-		cmocka_unit_test(test_leaves_rest),
+		cmocka_unit_test(test_batch_sizes),	cmocka_unit_test(test_leaves_rest),
 	};
 
 	return cmocka_run_group_tests_name("session", tests, NULL, NULL);

@@ -195,13 +195,30 @@ static void invalid_samples(void **state)
 			unwind_forget_chains(f->unwind);
 			f->words[f->registers + 1 + i] = registers[i];
 		}
-	/* None (a kernel thread), and those of a 32-bit program. */
+	/* None: a kernel thread. */
 	f->words[f->registers] = 0;
 	unwind(f, f->nr_words);
 	assert_null(f->ev.chain);
+}
+
+/* The frame that a 32-bit program executes, or what the kernel has found of it. */
+static void programs_of_32_bits(void **state)
+{
+	struct fixture *f = *state;
+	struct unwind_stats stats;
+
+	deeper(f, DEPTH);
 	f->words[f->registers] = 1;
 	unwind(f, f->nr_words);
+	assert_int_equal(f->ev.chain[0], 4);
+	assert_int_equal(f->ev.chain[3], USER);
+	assert_int_equal(f->ev.chain[4], f->words[f->registers + 1 + 8]);
+	f->words[1] = USER;
+	unwind(f, f->nr_words);
 	assert_null(f->ev.chain);
+	unwind_read_stats(f->unwind, &stats);
+	assert_int_equal(stats.stacks, 2);
+	assert_int_equal(stats.lost, 2);
 }
 
 /* What an event has counted stands in front of the chain, also of the one that is put in its place.
@@ -324,6 +341,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(own_stack, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(short_copies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(invalid_samples, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(programs_of_32_bits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(counts_stay_in_front, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_is_bounded, set_up, tear_down),
 	};

@@ -1,0 +1,163 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The report of lock: waits by lock, type, caller and owner.
+local array = require 'lib.array'
+local intern = require 'lib.intern'
+local tables = require 'lib.table'
+local text = require 'bindings.base.text'
+
+local report = {}
+
+local MAX_KEYS = 65536
+local KERNEL = 0xffff000000000000ULL -- the first address of the kernel that a key keeps as what is above it
+local KINDS = 64
+local MOST_OFFSET = 4096 -- of a lock in a variable
+local UNKNOWN = '<...>'
+
+--- Functions that wait for a lock on behalf of others: their caller is of interest.
+local OF_LOCKS = { '^__traceiter', '^trace_', '^bpf_', 'slowpath', '^_*mutex_', '^_*down_', '^_*up_', '^_*rwsem_',
+  '^_raw_', '^queued_', '^native_queued', '^__pv_', '^pcpu_', '^percpu_', '^rt_mutex', '^__?rt_', '^contention',
+  '^_*lll_', '^_*pthread_', '^_*GI_', '^_*futex', 'futex_wait', '^syscall$', '^sem_', '^__new_sem', '^_*cnd_',
+  '^_*mtx_' }
+
+local function is_of_locks(name)
+  for _, pattern in ipairs(OF_LOCKS) do
+    if name:find(pattern) then return true end
+  end
+  return false
+end
+
+---@class LockReport
+---@field kernel_type fun(kind: integer): string
+---@field user_type fun(kind: integer): string
+---@field cycles? fun(time: number): string[] returns threads that wait for each other, as text
+local Report = {}
+Report.__index = Report
+
+--- Returns an address in the kernel as a number that is a key.
+---@param address integer64
+---@return number
+function report.kernel_key(address) return tonumber(address - KERNEL) end
+
+--- Creates the report.
+---@param opt table
+---@param out Output
+---@param session Session
+---@return LockReport
+function report.new(opt, out, session)
+  return setmetatable({
+    opt = opt, out = out, session = session, than = opt.than or -1,
+    keys = intern.new(4, MAX_KEYS), -- process or 0, address, stack, type and owner
+    totals = array.new(MAX_KEYS + 1), counts = array.new(MAX_KEYS + 1), longest = array.new(MAX_KEYS + 1),
+    names = {}, -- of locks, by id
+    spec = tables.new('lock', {
+      { name = 'task' }, { name = 'lock' }, { name = 'type' }, { name = 'count', title = 'waits', metric = 'counter' },
+      { name = 'total_ns', title = 'total', unit = 'ns' }, { name = 'max_ns', title = 'max', unit = 'ns' },
+      { name = 'caller' }, { name = 'owner' },
+    }),
+  }, Report)
+end
+
+--- Returns an address in a program as text.
+function report.address(address) return ('0x%x'):format(address) end
+
+--- Adds a wait.
+---@param ns number
+---@param pid integer process; 0: the kernel
+---@param address number of the lock; in the kernel, see report.kernel_key()
+---@param kind integer type, less than 64
+---@param stack integer
+---@param owner integer thread; 0: not known
+---@param ev? Ev at the end of the wait; nil: it lasts
+function Report:add(ns, pid, address, kind, stack, owner, ev)
+  if ns <= self.than then return end
+  local totals, counts, longest = self.totals, self.counts, self.longest
+  local id = self.keys.id(pid, address, stack, owner * KINDS + kind)
+  if not self.names[id] then self:_name(id, pid, address, ev) end
+  totals[id], counts[id] = totals[id] + ns, counts[id] + 1
+  if ns > longest[id] then longest[id] = ns end
+end
+
+--- Notes the name of a lock: its symbol, if it is a variable or a member of one.
+function Report:_name(id, pid, address, ev)
+  local where = pid == 0 and KERNEL + address or address
+  local symbol = ev and self.session.address_text(ev, where) or ''
+  local name, offset = symbol:match '^([%a_][^%[]*)%+0x(%x+)$'
+  local is_near = name and tonumber(offset, 16) < MOST_OFFSET
+  self.names[id] = is_near and (offset == '0' and name or symbol) or report.address(where)
+end
+
+--- Returns the function that has wanted the lock.
+local function caller_of(self, stack, is_user)
+  if stack < 0 then return '' end
+  local names, kinds = {}, {}
+  local n = self.session.frame_names(stack, names, kinds)
+  for i = 1, n do
+    if not (is_user and kinds[i] == 'k') and not is_of_locks(names[i]) then return names[i] end
+  end
+  return names[n] or ''
+end
+
+local function owner_of(self, tid)
+  local name = tid > 0 and self.session.task_name(tid) or UNKNOWN
+  return name ~= UNKNOWN and ('%s (%d)'):format(name, tid) or nil
+end
+
+local function entry_of(self, id)
+  local keys = self.keys
+  local pid, stack, what = keys:part(id, 1), keys:part(id, 3), keys:part(id, 4)
+  local type_of = pid > 0 and self.user_type or self.kernel_type
+  return { task = pid > 0 and ('%s (%d)'):format(self.session.task_name(pid), pid) or '[kernel]',
+    lock = self.names[id], type = type_of(what % KINDS), stack = stack, caller = caller_of(self, stack, pid > 0),
+    owner = owner_of(self, math.floor(what / KINDS)), count = self.counts[id], total_ns = self.totals[id],
+    max_ns = self.longest[id] }
+end
+
+--- Returns the entries, longest first. Stacks with the same caller are one, unless stacks are printed.
+local function entries(self)
+  local list, by_text, with_stacks = {}, {}, self.opt.call_graph
+  for id = 0, self.keys:count() - 1 do
+    local entry = entry_of(self, id)
+    local key = table.concat({ entry.task, entry.lock, entry.type, entry.caller, entry.owner or '',
+      with_stacks and self.session.stack_text(entry.stack) or '' }, '\n')
+    local same = by_text[key]
+    if same then
+      same.total_ns, same.count = same.total_ns + entry.total_ns, same.count + entry.count
+      same.max_ns = math.max(same.max_ns, entry.max_ns)
+    else
+      by_text[key], list[#list + 1] = entry, entry
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
+    return a.lock < b.lock
+  end)
+  return list
+end
+
+local function clear(self)
+  local keys = self.keys
+  for id = 0, keys:count() - 1 do
+    self.totals[id], self.counts[id], self.longest[id], self.names[id] = 0, 0, 0, nil
+  end
+  keys:clear()
+end
+
+--- Prints the waits since the last report, and the threads that wait for each other.
+---@param time number
+function Report:print(time)
+  local rows, list = {}, entries(self)
+  for i = 1, math.min(#list, self.opt.top) do rows[i] = list[i] end
+  self.out:table(self.spec, rows)
+  for _, row in ipairs(self.opt.call_graph and rows or {}) do
+    if row.stack >= 0 then
+      self.out:print(('%s, %s, %s:'):format(row.lock, row.type, row.caller))
+      for _, line in ipairs(self.session.stack_lines(row.stack)) do self.out:print('    ' .. line) end
+    end
+  end
+  for _, line in ipairs(self.cycles and self.cycles(time) or {}) do
+    self.out:warn('lock: ' .. text.safe(line))
+  end
+  clear(self)
+end
+
+return report

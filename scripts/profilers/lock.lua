@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Waits for locks: those of the kernel, and mutexes and condition variables of programs.
+local futexes = require 'lib.engines.locks.futexes'
+local kernel_locks = require 'lib.engines.locks.kernel_locks'
+local report = require 'lib.engines.locks.report'
+local threads = require 'lib.threads'
+
+local function memory(ev) return ev:string 'uaddr' end
+
+return {
+  summary = 'Waits for locks of the kernel and of programs, with who held them',
+  description = [[
+Prints a row for each lock, type, caller and owner, longest waits first. Only waits
+are seen: a lock that is free costs nothing, and has no row.
+
+Locks of the kernel have the type that it reports, such as mutex, spinlock or rwsem:W.
+The caller is the first function that is not one of the lock itself.
+
+Programs wait for futexes. The type follows from the call: "mutex" is a pthread mutex
+(its owner is read at the start of the wait), "pi-mutex" and "robust mutex" have their
+owner in the futex, "join" waits for the end of a thread, "condition" is a condition
+variable, semaphore or timed wait, and "futex" anything else. Waits that end at once are not counted.
+
+--cycle T reports threads that have waited for each other for longer than T when an
+interval or the run ends. A wait that lasts at the end of the run is counted.]],
+  examples = {
+    { 'profscript lock -p 1', 'locks that a process waits for' },
+    { 'profscript lock --only user -g -- make', 'locks of programs, with stacks' },
+    { 'profscript lock --only kernel -i 1s', 'locks of the kernel, every second' },
+  },
+  everywhere = true,
+  unsupported = { 'event' },
+  options = {
+    only = { type = 'enum', values = { 'kernel', 'user' }, help = 'only locks of the kernel, or of programs' },
+    top = { type = 'integer', default = 20, min = 1, help = 'rows to print' },
+    than = { type = 'duration', help = 'only waits longer than T' },
+    cycle = { type = 'duration', default = '1s', help = 'report threads that wait for each other for longer than T' },
+    call_graph = { help = 'also print the stacks' },
+    user_callchain = {},
+    kernel_callchain = {},
+    mmap_pages = { default = 512 },
+  },
+
+  start = function(opt, out, session)
+    local ours = threads.new(session, opt)
+    local sums = report.new(opt, out, session)
+    local handlers = { interval = function(time) sums:print(time) end }
+    local sees_kernel, sees_user = session.supports 'lock:contention_begin', session.supports 'syscalls:sys_enter_futex'
+    if opt.only == 'kernel' or opt.only ~= 'user' and (sees_kernel or not sees_user) then
+      kernel_locks.follow(handlers, session, ours, sums)
+    end
+    local waits = (opt.only == 'user' or opt.only ~= 'kernel' and sees_user)
+      and futexes.follow(handlers, session, ours, sums, memory)
+    if waits then sums.cycles = function(time) return waits.cycles(time, opt.cycle) end end
+    function handlers.stop(time)
+      if waits then waits.open(time) end
+      sums:print(time)
+    end
+    return ours.follow(handlers)
+  end,
+}
