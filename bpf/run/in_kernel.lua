@@ -209,6 +209,7 @@ end
 
 --- Looks for containers that have been made since. Called after each batch.
 function InKernel:poll()
+  cgroups.poll(self.run.session)
   local of = self._groups
   if of and self.run.opt.container and of.groups.made[0] ~= self._made then self:_find_groups() end
 end
