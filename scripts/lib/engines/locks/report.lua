@@ -17,7 +17,7 @@ local UNKNOWN = '<...>'
 local OF_LOCKS = { '^__traceiter', '^trace_', '^bpf_', 'slowpath', '^_*mutex_', '^_*down_', '^_*up_', '^_*rwsem_',
   '^_raw_', '^queued_', '^native_queued', '^__pv_', '^pcpu_', '^percpu_', '^rt_mutex', '^__?rt_', '^contention',
   '^_*lll_', '^_*pthread_', '^_*GI_', '^_*futex', 'futex_wait', '^syscall$', '^sem_', '^__new_sem', '^_*cnd_',
-  '^_*mtx_' }
+  '^_*mtx_', '^%[libc%A', '^%[libpthread%A' }
 
 local function is_of_locks(name)
   for _, pattern in ipairs(OF_LOCKS) do
