@@ -308,7 +308,7 @@ function json_value(value)
   if kind == 'string' then return text.json(value) end
   if kind == 'number' then return math.abs(value) < math.huge and units.number(value) or 'null' end
   local rounded = kind == 'cdata' and tonumber(value)
-  if rounded then return math.abs(rounded) <= MAX_EXACT and units.number(value) or '"' .. units.number(value) .. '"' end
+  if rounded then return math.abs(rounded) < MAX_EXACT and units.number(value) or '"' .. units.number(value) .. '"' end
   if kind == 'boolean' then return tostring(value) end
   if kind == 'table' then return json_list(value) end
   return kind == 'nil' and 'null' or text.json(tostring(value))

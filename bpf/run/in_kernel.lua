@@ -436,6 +436,14 @@ function InKernel:hiders(event)
   return names[1] and names or nil
 end
 
+--- Returns how many events programs have counted that perf takes, and how many of them while their CPU was idle.
+---@param event Event
+---@return number? nil: they were not counted
+---@return number?
+function InKernel:count_again(event)
+  if self.second then return self.second:of(event) end
+end
+
 --- Counts events of perf a second time, if the profiler compares the counts, or another tracer may hide events. Targets
 --- are left to perf: an event more or less at their begin or end would not be one that is hidden.
 function InKernel:_count_again()

@@ -33,7 +33,8 @@ local function wait_of(ev, mutex_of)
   local op, value = band(ev.op, OPERATION), ev.val
   if op == WAIT then
     if value == CONTENDED then return MUTEX, word(mutex_of(ev), 8) end
-    if value >= WAITERS then return ROBUST, value % (OWNER + 1) end
+    local owner = value % (OWNER + 1)
+    if value >= WAITERS and owner > 0 and owner < threads.MAX then return ROBUST, owner end
     return OTHER, 0
   end
   if op == LOCK_PI or op == LOCK_PI2 then return PI, word(mutex_of(ev), 0) % (OWNER + 1) end

@@ -123,6 +123,13 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
     end
   end)
 
+  it('quotes integers in JSON that most readers would round', function()
+    local out = new 'json'
+    out:record('x', { a = 9007199254740991LL, b = 9007199254740993LL, c = -9007199254740993LL }, { 'a', 'b', 'c' })
+    out:flush()
+    assert.truthy(read():find('"a":9007199254740991,"b":"9007199254740993","c":"-9007199254740993"', 1, true))
+  end)
+
   it('prints records in every format', function()
     local fields = { pid = 1, addr = 0xffff888000000000ULL, comm = 'a b\n', stack = { 'f', 'g;h' }, none = 1 / 0 }
     local expected = {
