@@ -22,7 +22,7 @@ local ELSEWHERE = {
   delete = { 'Lua has no delete()', 'write NAME[KEY] = nil' },
   clear = { 'tables are printed and cleared at each -i', 'write -i 1s' },
   zero = { 'tables are printed and cleared at each -i', 'write -i 1s' },
-  retval = { 'a probe names what it returns', "write -e 'kretprobe:FUNCTION(ret=$retval)' and ev.ret" },
+  retval = { 'a result is a field', "write ev.retval, with -e kretprobe:FUNCTION" },
   cgroup = { 'cgroups are an option', 'write --cgroups NAME, or the key in top --comm' },
   uid = { 'events have no user', 'write -p, or --filter' },
   elapsed = { 'times are since the run began', 'write ev._time' },
@@ -136,6 +136,12 @@ local function map(source, at, own)
     name, keys == '' and '' or ('[%s]'):format(keys)))
 end
 
+--- Returns the name of a field, without what stands for the event.
+local function member_name(of, field)
+  local name = (of and of .. '.' .. field or field):gsub('%->', '.')
+  return (name:gsub('^ev%.', ''):gsub('^args%.', ''))
+end
+
 --- Returns what stands for a word, and the position after it; nil: the word stays.
 local function word_at(source, at, after, token, own)
   local member, stop = source:match('^%s*%->%s*([%a_][%w_]*)()', after)
@@ -150,9 +156,14 @@ local function word_at(source, at, after, token, own)
   end
   if token == 'str' or token == 'join' then
     local of, field
-    of, field, stop = source:match('^%s*%(%s*([%a]*)%s*[%->.]+%s*([%a_][%w_]*)[^()]*%)()', after)
+    of, field, stop = source:match('^%s*%(%s*([%a_][%w_]*)%s*[%->.]+%s*([%a_][%w_.>-]*)[^()]*%)()', after)
     if not field then field, stop = source:match('^%s*%(%s*([%a_][%w_]*)%s*[,)]()', after) end
-    if field and (of == 'args' or of == 'ev' or not of) then return ("str(ev, '%s')"):format(field), stop end
+    if field and not own[of] then return ("str(ev, '%s')"):format(member_name(of, field)), stop end
+  end
+  if token == 'user' and not own.user then
+    local kind, name
+    kind, name, stop = source:match('^%s*%(%s*([\'"][%w_%s.]+[\'"])%s*,%s*([%a_][%w_.>-]*)%s*%)()', after)
+    if name then return ("ev:user(%s, '%s')"):format(kind, member_name(nil, name)), stop end
   end
   if token == 'delete' then
     local paren, name = source:match('^%s*()%(%s*(@[%w_]*)%[', after)

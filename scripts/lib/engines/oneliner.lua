@@ -37,6 +37,7 @@ oneliner.FUNCTIONS = {
   { 'printf', 'printf(format, ...)', 'print formatted text' },
   { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
   { 'str', 'str(ev.NAME)', 'string behind an argument of a system call' },
+  { 'user', "user('u32', ev.NAME)", 'number behind it, in the memory of the program' },
   { 'syscall', 'syscall(n), errno(n)', 'names of numbers; also signal(n), open_flags(n)' },
   { 'ip', 'ip(address)', 'an IP address as text' },
   { 'ksym', 'ksym(address)', 'its symbol in the kernel; usym(address): in the process' },
@@ -87,7 +88,7 @@ end
 --- Returns a column name for an expression: 'comm' for 'ev._comm', 'filename' for 'ev:string("filename")'.
 local function column_name(expression, used)
   local short = expression:match '^ev:string%s*%(?%s*[\'"]([%a][%w_]*)[\'"]%s*%)?$'
-    or expression:match "^str%(ev, '([%a][%w_]*)'%)$"
+    or expression:match "^str%(ev, '([%a][%w_.]*)'%)$" or expression:match "^ev:user%(.*'([%a][%w_.]*)'%)$"
     or expression:match '^([%a][%w_]*)%(ev[.][%w_]+%)$' or expression:match '^([ku]sym)%(ev, ev[^()]+%)$'
     or expression:match "^ev%['(%a+)'%]$"
   if short and not TAKEN[short] and not used[short] then return short end
@@ -462,6 +463,7 @@ function oneliner.globals(session, out, base)
     ip = number_names.ip, open_flags = number_names.open_flags, flags = number_names.flags,
     ksym = session.address_text, usym = session.address_text,
     str = function(ev, name)
+      if name:find('.', 1, true) then return (ev:string(name)) end
       local value = ev[name]
       return type(value) == 'string' and value or ev:string(name)
     end,

@@ -17,6 +17,10 @@ describe('words of bpftrace', function()
       ['@[str(args->filename), tid] = stats(args->ret)'] = "stats--[[@]](ev.ret, str(ev, 'filename'), ev._tid)",
       ['if pid != 1 && !x || y then @++ end'] = 'if ev._pid ~= 1  and  not x  or  y then count--[[@]]() end',
       ['count(ev.function, args->end)'] = "count(ev['function'], ev['end'])",
+      ['@[args->prev->mm->total_vm] = count()'] = 'count--[[@]](ev.prev.mm.total_vm)',
+      ['print(str(args->path->dentry->d_name.name), args->path)'] =
+        "print(str(ev, 'path.dentry.d_name.name'), ev.path)",
+      ['count(user("u32", args->uaddr))'] = [[count(ev:user("u32", 'uaddr'))]],
       ['count(ksym(ev.addr))'] = 'count(ksym(ev, ev.addr))',
     } do
       assert.equal(lua, (translated(source)))
