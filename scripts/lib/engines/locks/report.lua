@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The report of lock: waits by lock, type, caller and owner.
+local aggregate = require 'lib.aggregate'
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
@@ -49,6 +50,7 @@ function report.new(opt, out, session)
     keys = intern.new(4, MAX_KEYS), -- process or 0, address, stack, type and owner
     totals = array.new(MAX_KEYS + 1), counts = array.new(MAX_KEYS + 1), longest = array.new(MAX_KEYS + 1),
     names = {}, -- of locks, by id
+    hists = opt.hist and aggregate.new('hist', { 'lock', 'type' }, { name = 'waits (ns)' }),
     spec = tables.new('lock', {
       { name = 'task' }, { name = 'lock' }, { name = 'type' }, { name = 'count', title = 'waits', metric = 'counter' },
       { name = 'total_ns', title = 'total', unit = 'ns' }, { name = 'max_ns', title = 'max', unit = 'ns' },
@@ -75,6 +77,7 @@ function Report:add(ns, pid, address, kind, stack, owner, ev)
   if not self.names[id] then self:_name(id, pid, address, ev) end
   totals[id], counts[id] = totals[id] + ns, counts[id] + 1
   if ns > longest[id] then longest[id] = ns end
+  if self.hists then self.hists:add(ns, self.names[id], (pid > 0 and self.user_type or self.kernel_type)(kind)) end
 end
 
 --- Notes the name of a lock: its symbol, if it is a variable or a member of one.
@@ -153,6 +156,10 @@ function Report:print(time)
       self.out:print(('%s, %s, %s:'):format(row.lock, row.type, row.caller))
       for _, line in ipairs(self.session.stack_lines(row.stack)) do self.out:print('    ' .. line) end
     end
+  end
+  if self.hists then
+    self.hists:print(self.out, { limit = self.opt.top })
+    self.hists:clear()
   end
   for _, line in ipairs(self.cycles and self.cycles(time) or {}) do
     self.out:warn('lock: ' .. text.safe(line))
