@@ -54,7 +54,10 @@ on_sched 'Lua that does not end' 2 "exec: exec:.*'end' expected" exec -e $switch
 on_sched 'too many keys' 2 'exec: line 1: count takes 0 to 4 arguments' exec -e $switch 'count(1,2,3,4,5)'
 on_sched 'a field in Lua' 1 "exec:1: event $switch has no field 'prev_pdi'; did you mean 'prev_pid'" \
 	exec -e $switch 'count(ev.prev_pdi)'
-on_sched 'an undeclared name' 2 "exec: exec:1: undeclared global 'coun'" exec 'coun(1)'
+on_sched 'an undeclared name' 2 "exec: exec:1: undeclared global 'coun'; did you mean 'count'?" exec 'coun(1)'
+on_sched 'an error below str()' 1 "exec:1: event sched:sched_switch has no field 'argv'" \
+	exec -e $switch 'print(str(args->argv))'
+on_sched 'a wrong row' 1 'exec:1: out:row takes a list of names and values' exec -e $switch 'row(1)'
 on_sched 'a name that is computed' 1 "exec:1: event .* has no field 'x1'" exec 'local n = "x" .. 1  print(ev[n])'
 on_sched 'a key that is none' 1 'exec:1: a table cannot be a key' exec 'count({})'
 "$PROFSCRIPT" exec --input "$DATA/sched.data" -e $switch --begin 'last = {}' 'x = 1 - last[1]' 2>"$TMP/err"

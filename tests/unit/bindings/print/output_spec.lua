@@ -123,6 +123,13 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
     end
   end)
 
+  it('formats 64-bit integers without a suffix', function()
+    local out = new 'text'
+    out:printf('%s %% %-3s|%s %x\n', 5ULL, -7LL, '5LL', 255ULL)
+    out:flush()
+    assert.equal('5 % -7 |5LL ff\n', read())
+  end)
+
   it('quotes integers in JSON that most readers would round', function()
     local out = new 'json'
     out:record('x', { a = 9007199254740991LL, b = 9007199254740993LL, c = -9007199254740993LL }, { 'a', 'b', 'c' })
