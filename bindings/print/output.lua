@@ -278,6 +278,16 @@ function Output:write(s)
   if self.format == 'text' then self:append(s) end
 end
 
+--- Formats text in which 64-bit integers have no suffix.
+local function format_plain(format, ...)
+  local list, i = { ... }, 0
+  for kind in format:gsub('%%%%', ''):gmatch '%%[^%a]*(%a)' do
+    i = i + 1
+    if kind == 's' and type(list[i]) == 'cdata' then list[i] = units.number(list[i]) end
+  end
+  return string.format(format, unpack(list, 1, select('#', ...)))
+end
+
 --- Writes text formatted with string.format. Only in text format.
 ---@param format string
 ---@param ... any
@@ -291,6 +301,7 @@ function Output:printf(format, ...)
     error((line:gsub('^bad argument', 'out:printf: bad argument'))
       .. (is_wide and '; a 64-bit integer is printed with %s, in hexadecimal with bit.tohex()' or ''), 2)
   end
+  if line:find('LL', 1, true) then line = format_plain(format, ...) end
   self:append(line)
 end
 
@@ -309,7 +320,7 @@ function json_value(value)
   if kind == 'string' then return text.json(value) end
   if kind == 'number' then return math.abs(value) < math.huge and units.number(value) or 'null' end
   local rounded = kind == 'cdata' and tonumber(value)
-  if rounded then return math.abs(rounded) <= MAX_EXACT and units.number(value) or '"' .. units.number(value) .. '"' end
+  if rounded then return math.abs(rounded) < MAX_EXACT and units.number(value) or '"' .. units.number(value) .. '"' end
   if kind == 'boolean' then return tostring(value) end
   if kind == 'table' then return json_list(value) end
   return kind == 'nil' and 'null' or text.json(tostring(value))

@@ -24,6 +24,18 @@ expect_output exec-sum syscalls exec -e raw_syscalls:sys_exit 'if ev.id == 0 the
 expect_output exec-print pipe exec -N 5 'print(ev._event, ev._tid, ev.id) printf("%d\n", ev._cpu)'
 expect_output exec-interval sched exec -i 4ms -e sched:sched_wakeup 'count()'
 
+# Maps of values, as in bpftrace: the last one of each key, printed at the end, and what is deleted.
+perf script -i "$DATA/sched.data" -F trace 2>/dev/null |
+	sed -n 's/.*next_comm=\(.*\) next_pid=\([0-9]*\) .*/\1,\2/p' | awk -F, '{ last[$1] = $2 } END { for (i in last) print i "," last[i] }' |
+	sort >"$TMP/want"
+one_liner sched '@last[args->next_comm] = args->next_pid' -e sched:sched_switch --csv | tail -n +2 | cut -d, -f3- | sort >"$TMP/got"
+check 'exec: a map of values' diff "$TMP/want" "$TMP/got"
+one_liner syscalls 'if probe == "raw_syscalls:sys_enter" then @at[tid] = nsecs elseif @at[tid] then @n++; delete(@at[tid]) end' \
+	-e raw_syscalls:sys_enter,raw_syscalls:sys_exit --csv >"$TMP/got"
+pairs=$("$PROFSCRIPT" multi-trace -k common_pid -e raw_syscalls:sys_enter -e raw_syscalls:sys_exit --csv \
+	--input "$DATA/syscalls.data" | grep -o 'sys_enter,sys_exit,[0-9]*' | cut -d, -f3)
+check 'exec: what is deleted has no value' grep -q ",${pairs:-none}\$" "$TMP/got"
+
 # Addresses are in hexadecimal, also as the least or the greatest value of others.
 addresses=$(perf script -i "$DATA/kmem.data" -F trace 2>/dev/null | sed -n 's/.* ptr=\(0x[0-9a-f]*\) bytes.*/\1/p' | sort)
 for end in min:head max:tail; do
@@ -42,7 +54,10 @@ on_sched 'Lua that does not end' 2 "exec: exec:.*'end' expected" exec -e $switch
 on_sched 'too many keys' 2 'exec: line 1: count takes 0 to 4 arguments' exec -e $switch 'count(1,2,3,4,5)'
 on_sched 'a field in Lua' 1 "exec:1: event $switch has no field 'prev_pdi'; did you mean 'prev_pid'" \
 	exec -e $switch 'count(ev.prev_pdi)'
-on_sched 'an undeclared name' 2 "exec: exec:1: undeclared global 'coun'" exec 'coun(1)'
+on_sched 'an undeclared name' 2 "exec: exec:1: undeclared global 'coun'; did you mean 'count'?" exec 'coun(1)'
+on_sched 'an error below str()' 1 "exec:1: event sched:sched_switch has no field 'argv'" \
+	exec -e $switch 'print(str(args->argv))'
+on_sched 'a wrong row' 1 'exec:1: out:row takes a list of names and values' exec -e $switch 'row(1)'
 on_sched 'a name that is computed' 1 "exec:1: event .* has no field 'x1'" exec 'local n = "x" .. 1  print(ev[n])'
 on_sched 'a key that is none' 1 'exec:1: a table cannot be a key' exec 'count({})'
 "$PROFSCRIPT" exec --input "$DATA/sched.data" -e $switch --begin 'last = {}' 'x = 1 - last[1]' 2>"$TMP/err"

@@ -33,12 +33,48 @@ local function wait_of(ev, mutex_of)
   local op, value = band(ev.op, OPERATION), ev.val
   if op == WAIT then
     if value == CONTENDED then return MUTEX, word(mutex_of(ev), 8) end
-    if value >= WAITERS then return ROBUST, value % (OWNER + 1) end
+    local owner = value % (OWNER + 1)
+    if value >= WAITERS and owner > 0 and owner < threads.MAX then return ROBUST, owner end
     return OTHER, 0
   end
   if op == LOCK_PI or op == LOCK_PI2 then return PI, word(mutex_of(ev), 0) % (OWNER + 1) end
   if op == WAIT_BITSET and band(ev.op, PRIVATE) == 0 and value > 1 then return JOIN, value end -- the id of a thread
   if op == WAIT_BITSET or op == WAIT_REQUEUE_PI then return CONDITION, 0 end
+end
+
+--- Returns the function that finds threads which wait for each other, see FutexWaits.
+---@param session Session
+---@param owners Array by thread: of the lock that it waits for
+---@param addresses Array by thread: of that lock
+---@param seen integer[] threads
+---@param waits_longer fun(tid: integer, time: number, than: number): boolean
+---@return fun(time: number, than: number): string[]
+local function cycles_of(session, owners, addresses, seen, waits_longer)
+  --- Returns the threads from one that waits for another one, and so on, back to itself; nil: they do not lead there.
+  local function cycle_from(first, time, than)
+    local list, tid, passed = {}, first, {}
+    repeat
+      if passed[tid] or not waits_longer(tid, time, than) then return end
+      list[#list + 1], passed[tid] = tid, true
+      tid = owners[tid]
+    until tid == first
+    return list
+  end
+  local function named(tid) return ('%s (%d)'):format(session.task_name(tid), tid) end
+  return function(time, than)
+    local lines = {}
+    for _, first in ipairs(seen) do
+      local list = cycle_from(first, time, than)
+      if list and first == math.min(unpack(list)) then
+        local parts = {}
+        for i, tid in ipairs(list) do
+          parts[i] = ('%s waits for %s of %s'):format(named(tid), report.address(addresses[tid]), named(owners[tid]))
+        end
+        lines[#lines + 1] = table.concat(parts, ', ')
+      end
+    end
+    return lines
+  end
 end
 
 --- The functions are called with a dot.
@@ -50,22 +86,21 @@ end
 --- Adds the handlers of futexes.
 ---@param handlers table
 ---@param session Session
----@param ours Threads
 ---@param sums LockReport
 ---@param mutex_of fun(ev: Ev): string returns the memory at the futex
 ---@return FutexWaits
-function futexes.follow(handlers, session, ours, sums, mutex_of)
+function futexes.follow(handlers, session, sums, mutex_of)
   local enter = session.event { ENTER, stack = true, resolve = 'data' }
   local exit = session.event { EXIT }
   local since, stacks, addresses = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX)
   local types, owners, pids, seen = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX), {}
-  local has, known_from = ours.has, 0
+  local known_from = 0
 
   function sums.user_type(kind) return TYPES[kind] end
   if sums.opt.input then mutex_of = function() return '' end end -- perf does not record it
   handlers[enter] = function(ev)
     local tid = ev._tid
-    if tid <= 0 or tid >= threads.MAX or not has(tid) then return end
+    if tid <= 0 or tid >= threads.MAX then return end
     local kind, owner = wait_of(ev, mutex_of)
     if not kind then return end
     if types[tid] == 0 then seen[#seen + 1] = tid end
@@ -90,16 +125,6 @@ function futexes.follow(handlers, session, ours, sums, mutex_of)
   local function waits_longer(tid, time, than)
     return tid > 0 and tid < threads.MAX and since[tid] > known_from and time - since[tid] > than
   end
-  --- Returns the threads from one that waits for another one, and so on, back to itself; nil: they do not lead there.
-  local function cycle_from(first, time, than)
-    local list, tid, passed = {}, first, {}
-    repeat
-      if passed[tid] or not waits_longer(tid, time, than) then return end
-      list[#list + 1], passed[tid] = tid, true
-      tid = owners[tid]
-    until tid == first
-    return list
-  end
   local found = {}
   --- Adds the waits that last.
   function found.open(time)
@@ -109,20 +134,7 @@ function futexes.follow(handlers, session, ours, sums, mutex_of)
       end
     end
   end
-  function found.cycles(time, than)
-    local lines = {}
-    for _, first in ipairs(seen) do
-      local list = cycle_from(first, time, than)
-      if list and first == math.min(unpack(list)) then
-        local parts = {}
-        for i, tid in ipairs(list) do
-          parts[i] = ('%s (%d) waits for %s'):format(session.task_name(tid), tid, report.address(addresses[tid]))
-        end
-        lines[#lines + 1] = table.concat(parts, ', which ') .. (' of %s (%d)'):format(session.task_name(first), first)
-      end
-    end
-    return lines
-  end
+  found.cycles = cycles_of(session, owners, addresses, seen, waits_longer)
   return found
 end
 

@@ -28,5 +28,7 @@ counted 'none' '' -p 99
 
 refused 'a name' 2 'exec: -p takes the numbers of processes of a recording, not sh' exec 'count()' -p sh \
 	--input "$DATA/execs.data"
+refused 'containers' 2 'exec: raw_syscalls:sys_enter has no control groups in this recording; record it with --all-cgroups' \
+	exec 'count(ev._container)' -e raw_syscalls:sys_enter --input "$DATA/execs.data"
 refused 'cgroups' 2 'exec: --input cannot be combined with -C, --cgroups' exec 'count()' --cgroups web \
 	--input "$DATA/execs.data"

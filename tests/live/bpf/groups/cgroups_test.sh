@@ -39,6 +39,14 @@ for how in auto perf; do
 done
 seen 'a clock' "(^|,)$unit(,|$)" exec 'count(ev._container)' -e cpu-clock -F 499
 
+# A group that is gone when its name is printed.
+start exec 'count(ev._container)' -e raw_syscalls:sys_enter
+mkdir "$hierarchy/$unit"
+bash -c 'echo $$ >"$0/cgroup.procs"; for i in {1..100}; do : </dev/null; done' "$hierarchy/$unit"
+wait_for 20 rmdir "$hierarchy/$unit"
+stop
+expect_line 'the name of one that is gone' "^$unit +[0-9]" "$TMP/out"
+
 refused 'counts of none' 3 'stat: no container box.*the kernel counts events only of containers that exist' stat -e context-switches \
 	--container "$unit"
 refused 'two kinds of groups' 2 'exec: --container and --cgroups are mutually exclusive' exec 'count()' -e cpu-clock \
