@@ -20,6 +20,7 @@ local C = ffi.C
 local output = { safe = text.safe }
 
 local STDOUT, STDERR, FLUSH_SIZE = 1, 2, 65536
+local MUCH = 50000 -- events to print after a signal: half a second
 local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact as a double
 local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 
@@ -199,7 +200,7 @@ end
 ---@package
 function Output:is_overdue(n)
   self._shown_events = self._shown_events + n
-  return C.signals_overdue(self._before_signal, self._shown_events)
+  return C.signals_overdue(self._before_signal, self._shown_events, MUCH)
 end
 
 --- Returns whether text was printed, in reports or otherwise.

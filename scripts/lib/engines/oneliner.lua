@@ -319,7 +319,8 @@ end
 
 --- Prints the maps that have values.
 ---@param print fun(...) of one-liners
-function Program:print_maps(print)
+---@param limit? integer most rows of each, then the largest values
+function Program:print_maps(print, limit)
   local names = {}
   for name in pairs(self._maps) do names[#names + 1] = name end
   table.sort(names)
@@ -327,7 +328,7 @@ function Program:print_maps(print)
     local value = rawget(self.env, 'map_' .. name:sub(2))
     if oneliner.is_map(value) then
       if #names > 1 then print(name .. ':') end
-      print(value)
+      print(value, limit)
     elseif value ~= nil then
       print(name .. ':', value)
     end

@@ -30,6 +30,9 @@ perf script -i "$DATA/sched.data" -F trace 2>/dev/null |
 	sort >"$TMP/want"
 one_liner sched '@last[args->next_comm] = args->next_pid' -e sched:sched_switch --csv | tail -n +2 | cut -d, -f3- | sort >"$TMP/got"
 check 'exec: a map of values' diff "$TMP/want" "$TMP/got"
+one_liner sched '@last[args->next_comm] = args->next_pid' -e sched:sched_switch --csv --top 1 >"$TMP/got"
+check 'exec: the largest of them' test "$(cut -d, -f4 "$TMP/got")" = "value
+$(cut -d, -f2 "$TMP/want" | sort -n | tail -n 1)"
 one_liner syscalls 'if probe == "raw_syscalls:sys_enter" then @at[tid] = nsecs elseif @at[tid] then @n++; delete(@at[tid]) end' \
 	-e raw_syscalls:sys_enter,raw_syscalls:sys_exit --csv >"$TMP/got"
 pairs=$("$PROFSCRIPT" multi-trace -k common_pid -e raw_syscalls:sys_enter -e raw_syscalls:sys_exit --csv \

@@ -86,22 +86,21 @@ end
 --- Adds the handlers of futexes.
 ---@param handlers table
 ---@param session Session
----@param ours Threads
 ---@param sums LockReport
 ---@param mutex_of fun(ev: Ev): string returns the memory at the futex
 ---@return FutexWaits
-function futexes.follow(handlers, session, ours, sums, mutex_of)
+function futexes.follow(handlers, session, sums, mutex_of)
   local enter = session.event { ENTER, stack = true, resolve = 'data' }
   local exit = session.event { EXIT }
   local since, stacks, addresses = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX)
   local types, owners, pids, seen = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX), {}
-  local has, known_from = ours.has, 0
+  local known_from = 0
 
   function sums.user_type(kind) return TYPES[kind] end
   if sums.opt.input then mutex_of = function() return '' end end -- perf does not record it
   handlers[enter] = function(ev)
     local tid = ev._tid
-    if tid <= 0 or tid >= threads.MAX or not has(tid) then return end
+    if tid <= 0 or tid >= threads.MAX then return end
     local kind, owner = wait_of(ev, mutex_of)
     if not kind then return end
     if types[tid] == 0 then seen[#seen + 1] = tid end
