@@ -6,8 +6,8 @@
  * because it ends by itself.
  *
  * After 0.1 s the thread gets the CPU before others, where it may, because a
- * script that returns soon has results. After one second the interpreter is interrupted. Compiled code
- * and Lua's own functions cannot be interrupted: after another 0.4 s the process is ended. A
+ * script that returns soon has results. After one second the interpreter is interrupted. Compiled
+ * code and Lua's own functions cannot be interrupted: after another 0.4 s the process is ended. A
  * script that waits, such as in io.read(), is woken and interrupted after a second.
  */
 #pragma once
