@@ -49,6 +49,7 @@ struct source_target {
 	bool enable_on_exec;	    /* start events when the single thread calls exec() */
 	bool overwrite;		    /* rings keep the newest records, which are delivered at the
 				     * end of each interval and of the run */
+	bool groups;		    /* also record CGROUP: groups are named */
 	bool mappings;		    /* also record MMAP: addresses will be symbolized */
 	uint32_t pages;		    /* per ring, a power of two */
 	uint32_t watermark;	    /* percent of the ring that wakes the reader */

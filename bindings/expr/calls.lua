@@ -99,6 +99,7 @@ calls.FUNCTIONS = {
   system = { formatted = true },
   strncmp = {}, -- takes strings, see call_strncmp()
   str = {}, -- takes a field, see call_str()
+  user = {}, -- takes a type and a field, see call_user()
   ksymbol = { 'u64', result = 'string' },
   comm_get = { 'i32', result = 'string', time = true },
   syscall_name = { 'i32', result = 'string' },
@@ -135,6 +136,20 @@ function calls:call_str(node)
   self:fail(arg.column, ("the record does not contain the string behind '%s'"):format(arg.name))
 end
 
+--- user("u32", uaddr): a number in a program's memory. Without it, the expression has no value.
+function calls:call_user(node)
+  local type, arg = node.args[1], node.args[2]
+  if #node.args ~= 2 or type.op ~= 'str' or arg.op ~= 'var' then
+    self:fail(node.column, 'user() takes a type in quotes and the name of a field')
+  end
+  local number, is_known = views.user_field(type.value, arg.name)
+  if not self.fields[is_known] then
+    self:fail(arg.column, ("the record does not contain the %s behind '%s'"):format(type.value, arg.name))
+  end
+  self:check(('%s == 0'):format(self:field(is_known, self.fields[is_known], arg.column).code))
+  return self:field(number, self.fields[number], arg.column)
+end
+
 function calls:call(node)
   local name = node.name
   local spec = calls.FUNCTIONS[name]
@@ -145,6 +160,7 @@ function calls:call(node)
   end
   if name == 'strncmp' then return self:call_strncmp(node) end
   if name == 'str' then return self:call_str(node) end
+  if name == 'user' then return self:call_user(node) end
   if name == 'system' and not self.allow_system then
     self:fail(node.column, 'system() is not allowed because it runs commands', 'allow it with --allow-exec')
   end

@@ -76,27 +76,12 @@ local function read(run)
   return list
 end
 
---- Returns the figures of all events together that another machine sends.
+--- Returns the figures of all events together that another machine sends, or has sent to a file.
 local function of_machine(run, event, got)
-  local host = C.session_host(run.session, event.machine.index)
-  return { name = 'events of ' .. (host ~= nil and text.safe(ffi.string(host)) or 'another machine'), way = 'pull',
-    read = tonumber(got.sum_read), by = 'the sender', fate = 'they did not arrive' }
-end
-
---- Returns the figures of the bytes of all events together that programs capture; nil: not all records have a size.
-local function of_captures(run)
-  local sizes, sum = run.in_kernel.captures.sizes, ffi.new 'struct session_account'
-  local bytes = 0
-  for _, event in ipairs(run.events.list) do -- also those of which the same rings have only outliers
-    if not event.is_derived and event.request.captured.rings ~= 0 then
-      if not sizes[event] then return end
-      C.session_read_account(run.session, event.class, sum)
-      bytes = bytes + tonumber(sum.read + sum.early + sum.rest) * sizes[event]
-    end
-  end
-  -- Records that are lost were not written.
-  return { name = 'bytes of captured events', way = 'capture', lost = 0, read = bytes, by = 'programs',
-    fate = 'they were not read' }
+  local host = event.machine and C.session_host(run.session, event.machine.index)
+  local name = not host and 'the sender' or host ~= nil and text.safe(ffi.string(host)) or 'another machine'
+  return { name = 'events of ' .. name, way = host and 'pull' or 'recording', read = tonumber(got.sum_read),
+    by = 'the sender', fate = 'they did not arrive' }
 end
 
 --- Returns the figures of events of which only the sum is counted.
@@ -108,7 +93,8 @@ local function read_sums(run)
     if not seen[of] then
       C.session_read_account(run.session, event.class, got)
       seen[of] = got.has_kernel and got.is_sum
-      local f = seen[of] and (event.machine and of_machine(run, event, got) or of_captures(run))
+      local is_sent = event.machine or run.is_recorded
+      local f = seen[of] and (is_sent and of_machine(run, event, got) or run.in_kernel.captures:figures(run))
       if f then
         f.fired, f.lost = tonumber(got.fired), f.lost or tonumber(got.lost)
         f.per, f.is_exact = got.per_sample, got.is_exact
@@ -153,8 +139,8 @@ function Account:close(run)
   end
   for _, f in ipairs(run.in_kernel:figures()) do table.insert(self._sums, f) end
   for i, event in ipairs(read_events(run)) do
-    local f, again = self._list[i], run.in_kernel.second and run.in_kernel.second:of(event)
-    if f.is_exact and again and again > f.fired + f.margin then f.hidden = again - f.fired end
+    local f, again, idle = self._list[i], run.in_kernel:count_again(event)
+    if f.is_exact and again and again > f.fired + f.margin then f.hidden, f.idle = again - f.fired, idle end
     f.hiders = run.in_kernel:hiders(event)
     if f.captures_lost == 0 then
       local n, is_all = f.read + f.early + f.rest, run.in_kernel:captures_all(event)

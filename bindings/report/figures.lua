@@ -26,6 +26,7 @@ local figures = {}
 ---@field doubt? string how that differs
 ---@field is_missed? boolean those that are lost were missed by a program
 ---@field hidden? number that perf's counter did not see, but BPF programs did
+---@field idle? number that BPF programs saw while the CPU was idle
 ---@field hiders? string[] names of BPF programs of other tracers that may hide the event from perf
 ---@field is_tracepoint? boolean BPF programs may take it
 ---@field margin? integer number of counters of the kernel: each may have counted one event when it stopped, for which
@@ -95,8 +96,10 @@ end
 
 --- Returns who hides events from perf.
 local function hider(f)
-  if not f.hiders then return '' end
-  return (" by another tracer's BPF program (%s)"):format(table.concat(f.hiders, ', '))
+  if f.hiders then return (" by another tracer's BPF program (%s)"):format(table.concat(f.hiders, ', ')) end
+  -- Some kernels do not run perf's events in the idle task.
+  local can_be_idle = f.hidden and f.idle and f.hidden <= f.idle
+  return can_be_idle and (' by the kernel (%d happened while their CPU was idle)'):format(f.idle) or ''
 end
 
 --- Returns lines about figures that cannot be right, or that limit the results.

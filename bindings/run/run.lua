@@ -18,6 +18,7 @@ local services = require 'bindings.run.services'
 local sources = require 'bindings.run.sources'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
+local thread_set = require 'bindings.select.thread_set'
 local watch = require 'bindings.run.watch'
 
 local C = ffi.C
@@ -33,6 +34,7 @@ local runs = {}
 ---@field spec opt.Spec the script's options
 ---@field everywhere boolean uses the events of all CPUs, even if the options name threads
 ---@field per_thread boolean the options name threads
+---@field named? ThreadSet the threads of a recording that the options name
 ---@field out Output
 ---@field services Services
 ---@field events table see bindings/select/events.lua
@@ -105,6 +107,7 @@ function runs.new(session, script, opt, words, found, before)
     everywhere = script.profiler.everywhere or false,
     metrics = script.profiler.metrics or {},
     per_thread = attach.per_thread(opt, words),
+    named = attach.names_recorded(opt) and thread_set.recorded(opt, attach.inherits(opt, words)) or nil,
     programs = {},
     default_pages = not opt.mmap_pages,
     file_calls = {},

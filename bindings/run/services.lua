@@ -212,6 +212,10 @@ function services.new(session, out, event_of, with_srcline, progress)
     keep = keeper(),
     warn = function(line) out:warn(line) end,
   }
+  cgroups.of_session(function(id)
+    local path = C.session_group(session, 0, id)
+    return path ~= nil and text.safe(ffi.string(path)) or nil
+  end, C.session_is_recorded(session))
   self.any = views.any(function(class) return view_of(self, event_of, class) end)
   name_things(self, session, 0, out)
   self.expression = function(event, source, allow_system) return expression(event, source, allow_system) end

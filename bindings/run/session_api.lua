@@ -106,7 +106,7 @@ function session_api.new(instance)
   ---@return ThreadSet
   ---@package
   function api.thread_set()
-    if not of_groups then return thread_set.new(api.inherits) end
+    if not of_groups then return run.named or thread_set.new(api.inherits) end
     local targets, why = asm.attempt(function() return run.in_kernel:threads() end)
     if not targets then failure.unavailable('%s: cannot follow the threads of --cgroups: %s', run.name, why) end
     return thread_set.of(targets)

@@ -2,6 +2,7 @@
 --- The set-up of a run, as stages. Each needs what the stages before have found out. bindings/run/driver.lua has their
 --- order.
 local attach = require 'bindings.select.attach'
+local bit = require 'bit'
 local dry_run = require 'bpf.run.dry_run'
 local explain = require 'bpf.run.explain'
 local failure = require 'bindings.base.failure'
@@ -136,6 +137,9 @@ end
 function setup.open(run, version, begin_target)
   local err, n, tids, opt = ffi.new 'struct error', ffi.new 'uint32_t[1]', {}, run.opt
   local target, anchors = attach.target(opt, run.workload, run.everywhere, run.marks, run.begun)
+  for _, event in ipairs(run.events.list) do
+    if bit.band(event.request.sample, C.PERF_SAMPLE_CGROUP) ~= 0 then target.groups = 1 end
+  end
   C.session_set_interval(run.session, run.interval)
   -- It began when the run began to wait for other machines.
   if opt.duration then C.session_set_duration(run.session, math.max(opt.duration - (opt.waited or 0), 1)) end

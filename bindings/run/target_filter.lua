@@ -17,11 +17,13 @@ local FIELDS = { 'pid', 'prev_pid', 'next_pid', 'child_pid', 'parent_pid' }
 
 -- PERF_RECORD_FORK: pid, parent's pid, tid, parent's tid.
 local FORK = 'local ids = cast(fork_type, e.raw) born(ids[2], ids[3])'
+local RECORDED_FORK = 'local ids = cast(fork_type, e.raw) forked(ids[0], ids[2], ids[3])'
 
 --- Returns whether an event needs the filter: it is opened on all CPUs because it belongs to a source, or because a BPF
 --- program that runs in all threads writes its records.
 local function needs_filter(run, event)
   local source = event.owner
+  if run.named then return source.parent ~= nil or not run.everywhere end
   if event.strings and not source.script.profiler.everywhere then return true end
   return not event.machine and source.parent and (run.everywhere or source.script.profiler.everywhere)
 end
@@ -31,6 +33,7 @@ end
 ---@param run Run
 ---@return boolean any whether an event needs the filter
 local function mark(run)
+  if run.named then return true end
   local marked, list = 0, run.events.list
   for _, event in ipairs(list) do
     if needs_filter(run, event) then
@@ -46,13 +49,13 @@ end
 
 --- Returns the condition that an event is about a thread in the set, and the code before it. The condition tests the
 --- fields that name threads if the event belongs to an `everywhere` profiler and has any, otherwise its own thread.
-local function test(event, i)
+local function test(event, i, named)
   local terms = {}
   for _, name in ipairs(event.owner.script.profiler.everywhere and FIELDS or {}) do
     local field = event.fields[name]
     if field and field.size == 4 then terms[#terms + 1] = ('has(p.%s)'):format(name) end
   end
-  if #terms == 0 then return 'has(e.tid)', '' end
+  if #terms == 0 then return named and 'is(e.pid, e.tid)' or 'has(e.tid)', '' end
   return table.concat(terms, ' or '), ('local p = cast(payload_%d, e.raw)\n'):format(i)
 end
 
@@ -78,26 +81,26 @@ end
 ---@return fun(tids: integer[])? begin must be called with the named threads after the session has started
 function target_filter.branches(run)
   local opt = run.opt
-  if run.is_recorded or not attach.names_threads(opt, run.workload) then return end
-  check_namespace(run)
+  if run.is_recorded and not run.named or not attach.names_threads(opt, run.workload) then return end
+  if not run.named then check_namespace(run) end
   if not mark(run) then return end
   local inherits, branches = attach.inherits(opt, run.workload), {}
-  local ours = thread_set.new(inherits)
-  if inherits then
+  local ours = run.named or thread_set.new(inherits)
+  if inherits or run.named then
     C.session_want(run.session, C.EVENT_FORK)
     branches[1] = {
       class = C.EVENT_FORK,
-      code = FORK,
-      bound = { born = ours.born, fork_type = ffi.typeof 'const int32_t *' },
+      code = run.named and RECORDED_FORK or FORK,
+      bound = { born = ours.born, forked = ours.forked, fork_type = ffi.typeof 'const int32_t *' },
     }
   end
   for i, event in ipairs(run.events.list) do
     if needs_filter(run, event) then
-      local condition, before = test(event, i)
+      local condition, before = test(event, i, run.named)
       branches[#branches + 1] = {
         class = event.class,
         code = ('%sif not (%s) then %s end'):format(before, condition, dispatch.reject 'target'),
-        bound = { has = ours.has, ['payload_' .. i] = event.view.payload },
+        bound = { has = ours.has, is = ours.is, ['payload_' .. i] = event.view.payload },
       }
     end
   end

@@ -23,13 +23,18 @@ function attach.names_threads(opt, words)
   return #words > 0 or opt.pids ~= nil or opt.tids ~= nil
 end
 
+--- Returns whether the run is limited to some threads of a recording.
+---@param opt table parsed options
+---@return boolean
+function attach.names_recorded(opt) return opt.input ~= nil and (opt.pids or opt.tids) ~= nil end
+
 --- Returns whether events are attached to threads instead of CPUs.
 ---@param opt table parsed options
 ---@param words string[] the workload
 ---@param everywhere? boolean the profiler needs the events of all CPUs anyway
 ---@return boolean
 function attach.per_thread(opt, words, everywhere)
-  return not everywhere and attach.names_threads(opt, words)
+  return not everywhere and not opt.input and attach.names_threads(opt, words)
 end
 
 --- Returns whether the workload is the target. Beside -p and -t it only ends the run.
@@ -77,15 +82,19 @@ function attach.check(name, opt, words, own)
     end
   end
   if opt.input then
-    if per_thread or opt.cpus or opt.cgroups then
-      refuse '--input cannot be combined with -C, -p, -t, --cgroups, --container or a workload'
+    if #words > 0 or opt.cpus or opt.cgroups then
+      refuse '--input cannot be combined with -C, --cgroups, --container or a workload'
+    end
+    if per_thread and machines.is_address(opt.input) then refuse '-p and -t are not for events of other machines' end
+    for _, process in ipairs(opt.pids or {}) do
+      if type(process) ~= 'number' then refuse('-p takes the numbers of processes of a recording, not %s', process) end
     end
     for _, exclude in ipairs(LIVE_ONLY) do
       local is_own = own and own[exclude]
       if opt[exclude] and not is_own then refuse('--%s is only for live events', (exclude:gsub('_', '-'))) end
     end
   end
-  if opt.pids then processes.pids(opt.pids) end -- only to fail early; target() looks again
+  if opt.pids and not opt.input then processes.pids(opt.pids) end -- only to fail early; target() looks again
   if opt.cgroups and per_thread then
     refuse('--%s cannot be combined with -p, -t or a workload', opt.container and 'container' or 'cgroups')
   end
@@ -223,8 +232,8 @@ end
 ---@return ffi.cdata* target struct session_target
 ---@return table anchors memory that the target points to; must live as long as the target
 function attach.target(opt, words, everywhere, marks, begun)
-  local pids, nr_pids = ids(opt.pids and processes.pids(opt.pids))
-  local tids, nr_tids = ids(opt.tids)
+  local pids, nr_pids = ids(not opt.input and opt.pids and processes.pids(opt.pids))
+  local tids, nr_tids = ids(not opt.input and opt.tids)
   local argv, groups = strings('char *', words), not everywhere and strings('const char *', opt.cgroups) or nil
   local target = ffi.new('struct session_target', {
     cpus = opt.cpus,

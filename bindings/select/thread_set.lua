@@ -34,6 +34,25 @@ function thread_set.new(inherits)
   return { has = has, born = born, add = add, moved = moved }
 end
 
+--- Returns the threads of a recording that -p and -t name. It says by its records of new threads which threads a
+--- process has; perf also writes them for the threads that exist.
+---@param opt table parsed options
+---@param inherits boolean
+---@return ThreadSet set also with forked(), for such a record, and is(pid, tid)
+function thread_set.recorded(opt, inherits)
+  local self, processes, named = thread_set.new(inherits), {}, {}
+  for _, list in ipairs { opt.pids or {}, opt.tids or {} } do
+    self.add(list)
+    for _, id in ipairs(list) do named[id], processes[id] = true, list == opt.pids or processes[id] end
+  end
+  function self.forked(pid, tid, parent)
+    if processes[pid] then parent = pid end
+    if not named[tid] then self.born(tid, parent) end
+  end
+  function self.is(pid, tid) return processes[pid] == true or self.has(tid) end
+  return self
+end
+
 local function nothing() end
 
 --- Returns the threads that programs mark (bpf/gen/targets.lua).

@@ -38,12 +38,22 @@ views.has = has
 --- Members that every event has, besides the methods.
 views.SAMPLE_WORDS = { '_time', '_stack', '_pid', '_tid', '_cpu', '_node', '_machine', '_comm', '_event',
   '_period', '_key' }
-views.METHODS = { 'keep', 'u64', 'string' }
+views.METHODS = { 'keep', 'u64', 'string', 'user' }
 
 --- Returns the field that has the string behind a pointer. Linux 6.19 uses the same name.
 ---@param name string of the pointer
 ---@return string
-function views.text_field(name) return ('__%s_val'):format(name) end
+function views.text_field(name) return ('__%s_val'):format((name:gsub('%.', '__'))) end
+
+--- Returns the field that has a number of a program's memory, and the one that is 0 if it could not be read.
+---@param type string 'u32', 'struct sockaddr_in.sin_port'
+---@param name string of the pointer
+---@return string number
+---@return string is_known
+function views.user_field(type, name)
+  local number = ('__%s_%s'):format(name:gsub('%.', '__'), (type:gsub('%W', '_')))
+  return number, number .. '_ok'
+end
 
 --- Returns whether a field is a string, or the bytes of a buffer.
 ---@param field Field
@@ -367,6 +377,10 @@ end
 --- profscript looks for it before the run. The string ends with `...` if it has more than 256 bytes, or is `<null>` or
 --- `<unreadable>`. All strings of a list such as argv are one text. A buffer such as that of `write` ends where the
 --- call says, and is `<unwritten>` before the call has filled it. Also returns fields that are strings themselves
+---@field user fun(self: Ev, type: string, name: string): number|nil a number in the program's memory, at the address in
+--- the argument `name` of a system call or a kernel function, as it was when the event happened: `ev:user('u32',
+--- 'uaddr')`, `ev:user('struct sockaddr_in.sin_port', 'uservaddr')`; nil: it could not be read. Both must be written
+--- out
 ---@field keep fun(self: Ev): Ev a copy that is valid as long as the script references it
 
 ---@class View
@@ -422,7 +436,7 @@ end
 -- The upvalues of the generated functions. Compiled code treats them as constants.
 local UPVALUES = 'local cast, event_of, as_event, pointer, arrays, array_of, ffi_string, bounded_string,'
   .. ' dynamic_string, dynamic_bytes, i64, u64, task_name, stack, part, keep, node, container, u64_of,'
-  .. ' string_of, expired, unknown, rshift, member_shift, nodes, node_of = ...\n'
+  .. ' string_of, expired, unknown, rshift, member_shift, nodes, node_of, user_of = ...\n'
 
 --- Members of the sample and methods, with the Lua code to read them.
 local WORDS = {
@@ -430,6 +444,7 @@ local WORDS = {
   { '_node', 'node(e.cpu)' }, { '_comm', 'task_name(e.tid, e.time)' }, { '_stack', 'stack(e)' },
   { '_period', 'u64(e.period)' }, { '_key', 'i64(e.key)' }, { '_machine', 'rshift(e.flags, member_shift)' },
   { 'keep', 'keep' }, { 'u64', 'u64_of' }, { 'string', 'string_of' },
+  { 'user', 'user_of' },
 }
 
 --- Returns the body of a function(ev, k) that reads member k, or with a prefix such as 'prev.' the field 'prev.' .. k.
@@ -498,6 +513,17 @@ local function string_source(view)
   return table.concat(code) .. '  return string_of(k)\n'
 end
 
+--- Returns the body of a function(ev) that reads a number of a program's memory; nil: the event does not have it.
+local function user_source(view, type, name)
+  local number, is_known = views.user_field(type, name)
+  local fields = {}
+  for _, field in ipairs(view.list) do fields[field.name] = field end
+  if not fields[is_known] then return end
+  return ("  local e = as_event(ev, 'ev:user')\n  if e.raw_size < %d then return expired() end\n")
+    :format(view.size) .. ('  if %s == 0 then return end\n  return (%s)\n'):format(load_code(fields[is_known]),
+    reader(fields[number]))
+end
+
 --- Members of a view that are created on first use: a glob can select thousands of events, most of which are only
 --- printed.
 local makers = {}
@@ -517,12 +543,28 @@ function makers.index(view)
     error(("event %s has no string '%s'; its name must be written out in ev:string('%s')"):format(name, tostring(k),
       tostring(k)), 2)
   end
-  local function compile(text, u64_of, string_of)
+  local compile
+  local users = {} -- by type and name: functions that read a number
+  local function user_of(ev, type, of)
+    local found = users[type] and users[type][of]
+    if not found then
+      local text = user_source(view, tostring(type), tostring(of))
+      if not text then
+        error(("event %s has no %s behind '%s'; both must be written out in ev:user()"):format(name, tostring(type),
+          tostring(of)), 2)
+      end
+      found, users[type] = compile(text), users[type] or {}
+      users[type][of] = found
+    end
+    return (found(ev))
+  end
+  function compile(text, u64_of, string_of)
     local chunk = assert(loadstring(UPVALUES .. 'return function(ev, k)\n' .. text .. 'end', '=view of ' .. name))
     return chunk(cast, event_of, views.event, pointer_types, arrays, array_of, ffi.string, bounded_string,
       dynamic_string, dynamic_bytes, i64, u64, context.task_name, context.stack, context.part, context.keep,
       context.node, context.container, u64_of, string_of or no_string, expired, unknown, bit.rshift,
-      tonumber(C.EVENT_MEMBER_SHIFT), nodes, node_of)
+      tonumber(C.EVENT_MEMBER_SHIFT), nodes, node_of,
+      user_of)
   end
   local each_node
   function each_node(prefix) nodes[prefix] = opaque(compile(index_source(view, prefix, each_node))) end

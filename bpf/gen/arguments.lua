@@ -26,7 +26,8 @@ local arguments = {}
 ---@field compute? fun(a: Asm, to: integer, first?: integer) first: see Arguments:prepare()
 ---@field load? fun(a: Asm, size: integer, to: integer, context: integer, at: integer) see Source.load
 ---@field address? fun(a: Asm, to: integer, context: integer) beside load
----@field write? fun(a: Asm, to: integer, off: integer, task: integer) see Source.write; it cannot be loaded
+---@field write? fun(a: Asm, to: integer, off: integer, task: integer, context: integer) see Source.write; it cannot be
+--- loaded
 
 local function task(argument, member) return { argument, 'task_struct', member } end
 
@@ -197,7 +198,7 @@ end
 local function resolve(self, field)
   local from = self.from[field.name] or self.call and system_calls.field(self.call, field)
   if not from then asm.refuse("the arguments of %s do not have '%s'", self.event, field.name) end
-  if from.write then asm.refuse("'%s' is an array", field.name) end
+  if from.write then asm.refuse("'%s' is an array, or behind a pointer", field.name) end
   if not from[2] then return from end
   return from, types.member_of(from[2], from[3])
 end
@@ -225,7 +226,7 @@ end
 function Arguments:write(a, field, to, off, current)
   local from = self.from[field.name]
   if not from or not from.write then return false end
-  from.write(a, to, off, current)
+  from.write(a, to, off, current, CONTEXT)
   return true
 end
 

@@ -115,6 +115,10 @@ function types.preempt_distance()
   return count.offset + offset - queues.offset
 end
 
+--- Returns whether types.cast() makes any number a pointer (Linux 6.2).
+---@return boolean
+function types.can_cast() return kernel():find('bpf_rdonly_cast', btf.KIND.FUNC) ~= nil end
+
 --- Generates r0 = the pointer in a register, if need be as one that the verifier does not trust: when a program loads a
 --- pointer through one that it trusts, such as the current task or an argument, it searches all types by name, for 1 to
 --- 3 ms. The processor executes the same loads. Uses r1 to r5.

@@ -98,6 +98,26 @@ local Record = source.derive {
 ---@field foreign_pids? boolean this process is in a pid namespace of its own
 ---@field time_base? ffi.cdata* CLOCK_MONOTONIC where _time is 0; nil: there is no _time
 
+--- Generates code that reads a number of a program's memory, at an address in r3, to *(to + off), and whether it could
+--- be read to the byte *(to + is_known). Uses r0 to r5.
+---@param a Asm
+---@param to integer register
+---@param off integer
+---@param size integer
+---@param is_known integer
+function source.read_user(a, to, off, size, is_known)
+  local good, done = a:new_label(), a:new_label()
+  a:address(1, to, off)
+  a:alu('mov', 2, size)
+  a:call 'probe_read_user'
+  a:jump('==', 0, 0, good)
+  a:store_value(1, to, is_known, 0)
+  a:go(done)
+  a:label(good)
+  a:store_value(1, to, is_known, 1)
+  a:label(done)
+end
+
 --- Returns the source of programs whose context is the event's record, as those of type tracepoint.
 ---@param options? SourceOptions
 ---@return Source

@@ -13,6 +13,7 @@ local bit = require 'bit'
 local ffi = require 'ffi'
 local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bpf.gen.program'
+local source = require 'bpf.gen.source'
 local system_calls = require 'bpf.gen.system_calls'
 local types = require 'bpf.gen.kernel_types'
 
@@ -56,6 +57,7 @@ local REGS = 8 -- register: the task's registers
 ---@field fields table<string, Field> of the record
 ---@field arguments string[] names of the system call's arguments
 ---@field strings UserString[]
+---@field numbers UserNumber[]
 ---@field is_exec boolean it starts another program
 ---@field own_pid? integer the process whose events are left out
 ---@field rooms? Descriptor the room of a buffer by thread, see load_rooms()
@@ -536,6 +538,11 @@ local function generate(spec, memory, events)
   a:alu_r('mov', RECORD, 0)
   a:load(8, 0, FRAME, ids)
   write_fields(a, spec)
+  for _, one in ipairs(spec.numbers) do
+    load_argument(a, 3, one.argument)
+    a:alu('add', 3, one.offset)
+    source.read_user(a, RECORD, spec.fields[one.field].offset, one.size, spec.fields[one.known].offset)
+  end
   for _, field in pairs(spec.fields) do size = math.max(size, field.offset + field.size) end
   a:alu('mov', END, size)
   local start, address = ids, key

@@ -30,7 +30,10 @@ local NO_STACK, BEFORE = 0, 1 -- in place of a hash; BEFORE: the task was off it
 local MOST_ROWS, MOST_STACKS, MOST_TASKS = 65536, 16384, 2 ^ 17
 local words_type, const_words_type = ffi.typeof 'uint64_t *', ffi.typeof 'const uint64_t *'
 local start_type = ffi.typeof('uint8_t[$]', START.size)
-local HALVES = { { part = C.STACK_KERNEL, at = 'kernel' }, { part = C.STACK_USER, at = 'user' } }
+local HALVES = {
+  { part = C.STACK_KERNEL, at = 'kernel', find = 'find', note = 'note' },
+  { part = C.STACK_USER, at = 'user', find = 'find_program', note = 'note_program' },
+}
 
 local wait_sums = { BEFORE = BEFORE }
 
@@ -70,7 +73,7 @@ function wait_sums.new(plan)
   self.tags = program.mapped(sched_switch.MAX_PREV_STATE + 1, 'wait_tags')
   for bits = 0, sched_switch.MAX_PREV_STATE do self.tags.bytes[bits] = sched_switch.state_of(bits) or OUT end
   self.stacks = program.hash(8, KEPT.size, MOST_STACKS, 'wait_stacks')
-  self.chains = chain.new()
+  self.chains, self.known_chains = chain.new(), chain.known()
   self.rows = kernel_sums.rows(KEY.parts, { nr_cpus = plan.nr_cpus, sides = plan.sides, most = MOST_ROWS,
     kinds = STATES + 1 })
   self.multiplier = random_multiplier()
@@ -238,6 +241,15 @@ end
 function Program:note_half(half)
   local a, of = self.a, self.of
   local none, full, noted, hash = a:new_label(), a:new_label(), a:new_label(), a:take(8)
+  local known = of.known_chains
+  local entry
+  if known then
+    local other = a:new_label()
+    entry = known[half.find](known, a, other)
+    a:alu_r('mov', 2, 0)
+    a:go(noted)
+    a:label(other)
+  end
   a:alu('mov', 8, 0) -- nothing interrupts this program, and it interrupts no other one that collects stacks
   of.chains:collect(a, half.part, of.plan.max, none)
   a:jump('<=', 0, 8, none)
@@ -254,6 +266,7 @@ function Program:note_half(half)
   a:alu('or', 2, 2) -- neither NO_STACK nor BEFORE
   a:store(8, FRAME, hash, 2)
   self:keep(hash, full)
+  if known then known[half.note](known, a, entry, hash) end
   a:load(8, 2, FRAME, hash)
   a:go(noted)
   a:label(full)
@@ -288,6 +301,8 @@ function Program:leaves(fields)
     a:store(8, 9, START.comm + off, 1)
   end
   a:store(8, FRAME, self.start, 9)
+  a:load(8, 8, 9, START.word)
+  a:alu('and', 8, OUT)
   for _, half in ipairs(HALVES) do
     if bit.band(of.plan.parts, half.part) ~= 0 then self:note_half(half) end
   end

@@ -33,12 +33,33 @@ local function search(path, name)
   end
 end
 
+local path_of, is_recorded = nil, false
+
+--- Sets how the groups are known that the events themselves name. Those of a recording are not of this machine.
+---@param path fun(id: number): string? the path of a group of which there was a record
+---@param of_recording boolean
+function cgroups.of_session(path, of_recording) path_of, is_recorded = path, of_recording end
+
+local named = 0
+
+--- Finds the names of the groups of which there were records since the last call. Later the runtimes may have none.
+---@param session ffi.cdata*
+function cgroups.poll(session)
+  local id = C.session_group_id(session, named)
+  while id ~= 0 do
+    cgroups.container(id)
+    named = named + 1
+    id = C.session_group_id(session, named)
+  end
+end
+
 --- Returns the path of a group from the root; its id if it is unknown.
 ---@param id number
 ---@return string
 function cgroups.name(id)
   local now = sys.now() / 1e9
-  if not known[id] and now - searched > AGAIN then
+  if not known[id] and path_of then known[id] = path_of(id) end
+  if not (known[id] or is_recorded) and now - searched > AGAIN then
     searched = now
     local top = root()
     if top then search(top, '/') end

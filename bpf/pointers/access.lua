@@ -8,6 +8,7 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local glob = require 'bindings.base.glob'
 local nearest = require 'bindings.base.nearest'
+local source = require 'bpf.gen.source'
 local sys = require 'bindings.base.sys'
 
 local C = ffi.C
@@ -173,11 +174,12 @@ end
 --- Follows a chain of members: { 'prev', 'mm', 'total_vm' }.
 ---@param prototype Prototype
 ---@param words string[] the first one is an argument
+---@param at? integer its offset in bits, if it is in memory
 ---@return Access? found
 ---@return AccessMistake? mistake
-function access.follow(prototype, words)
+function access.follow(prototype, words, at)
   local all, argument = kernel(), access.argument(prototype, words[1])
-  local found = { argument = argument, steps = {}, width = 0, type = prototype.arguments[argument + 1].type }
+  local found = { argument = argument, steps = {}, at = at, width = 0, type = prototype.arguments[argument + 1].type }
   for i = 2, #words do
     local before = table.concat(words, '.', 1, i - 1)
     local t, kind, id = all:resolve(found.type)
@@ -270,6 +272,34 @@ function access.field(words, found)
     hint = hint }
 end
 
+local NUMBERS = { u8 = 1, u16 = 2, u32 = 4, u64 = 8, s8 = 1, s16 = 2, s32 = 4, s64 = 8 }
+
+--- Returns the field for a number of a program's memory, without a name, and its offset in bytes: of a type such as
+--- 'u32', or 'struct sockaddr_in.sin_port'.
+---@param type string
+---@return Field? field
+---@return integer|string offset or what is wrong with the type
+function access.user_number(type)
+  local size = NUMBERS[type]
+  if size then
+    return { size = size, elem_size = size, count = 1, flags = type:find '^s' and C.FIELD_SIGNED or 0,
+      type = ('__%s'):format(type) }, 0
+  end
+  local name, path = type:match '^struct ([%w_]+)%.([%w_.]+)$'
+  if not name then return nil, "a type is u8 to u64, s8 to s64, or 'struct NAME.MEMBER'" end
+  local all = kernel()
+  local id = all:find(name, KIND.STRUCT)
+  if not id then return nil, ("the kernel's BTF has no struct '%s'"):format(name) end
+  local words, prototype = { 'of' }, { arguments = { { name = 'of', type = id } } }
+  for word in path:gmatch '[^.]+' do words[#words + 1] = word end
+  local found, mistake = access.follow(prototype, words, 0)
+  if mistake then return nil, mistake.message .. (mistake.hint and '; ' .. mistake.hint or '') end
+  local field = found.width == 0 and #found.steps == 0 and number(all, found.type)
+  if not field then return nil, ("'%s' is not a number"):format(path) end
+  field.enumerators = nil
+  return field, found.at / 8
+end
+
 -- Programs ---------------------------------------------------------------------------------------
 
 --- Generates to = *(to + offset), extended with zeros.
@@ -314,6 +344,70 @@ function access.source(field, found)
     a:alu('add', to, found.at / 8)
   end
   return from
+end
+
+local MARKS = { unreadable = '<unreadable>', null = '<null>', cut = '...' }
+
+--- Generates code that writes a text and its NUL to *(to + off). Uses r1.
+local function write_text(a, to, off, text)
+  local padded = text .. ('\0'):rep(8 - #text % 8)
+  for at = 0, #padded - 1, 8 do
+    a:value(1, ffi.cast('const uint64_t *', padded:sub(at + 1, at + 8))[0])
+    a:store(8, to, off + at, 1)
+  end
+end
+
+--- Returns where programs find the text at an address: in the kernel's memory, or in that of the program.
+---@param pointer ArgumentField of the address
+---@param size integer bytes of the field, at least 16
+---@return ArgumentField
+function access.text_source(pointer, size)
+  local from = {}
+  function from.write(a, to, off, _, context)
+    local kernel_text, read, null, done = a:new_label(), a:new_label(), a:new_label(), a:new_label()
+    pointer.load(a, 8, 3, context, 0)
+    a:address(1, to, off)
+    a:alu('mov', 2, size)
+    a:jump('s<', 3, 0, kernel_text)
+    a:call 'probe_read_user_str'
+    a:go(read)
+    a:label(kernel_text)
+    a:call 'probe_read_kernel_str'
+    a:label(read)
+    local whole = a:new_label()
+    a:jump('s<', 0, 0, null)
+    a:jump('!=', 0, size, whole)
+    a:value(1, ffi.cast('const uint32_t *', MARKS.cut .. '\0')[0])
+    a:store(4, to, off + size - 4, 1)
+    a:label(whole)
+    a:go(done)
+    a:label(null)
+    local unreadable = a:new_label()
+    pointer.load(a, 8, 3, context, 0)
+    a:jump('!=', 3, 0, unreadable)
+    write_text(a, to, off, MARKS.null)
+    a:go(done)
+    a:label(unreadable)
+    write_text(a, to, off, MARKS.unreadable)
+    a:label(done)
+  end
+  return from
+end
+
+--- Returns where programs find a number of a program's memory, and whether it could be read.
+---@param pointer ArgumentField of the address
+---@param offset integer bytes from there
+---@param field Field
+---@param known Field
+---@return ArgumentField number
+---@return ArgumentField is_known
+function access.user_source(pointer, offset, field, known)
+  local function write(a, to, off, _, context)
+    pointer.load(a, 8, 3, context, 0)
+    if offset > 0 then a:alu('add', 3, offset) end
+    source.read_user(a, to, off, field.size, off + known.offset - field.offset)
+  end
+  return { write = write }, { write = function() end } -- it is written with the number
 end
 
 return access

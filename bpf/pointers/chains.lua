@@ -19,12 +19,41 @@ local MODE_A, WRITES_A = 7, 1 -- bits of an instruction's mode: operand A is the
 ---@field text? string the option that has it
 ---@field columns? integer[] of the words
 ---@field place? string "file:line: " of the code that has it
+---@field reads? 'text'|string what it points to is read: text, or a number of this type of the program's memory
 ---@field is_loose? boolean it may be something else, such as the name of a file
+
+local function split(name)
+  local words = {}
+  for word in name:gmatch '[%a_][%w_]*' do words[#words + 1] = word end
+  return words
+end
+
+--- Adds what is read behind pointers according to a text.
+local function add_reads(list, text)
+  local function add(column, name, reads)
+    local words, columns, at = split(name), {}, column
+    for i, word in ipairs(words) do
+      at = text:find(word, at, true)
+      columns[i], at = at, at + #word
+    end
+    if #words > 1 and (words[1] == 'ev' or words[1] == 'args') then
+      table.remove(words, 1)
+      table.remove(columns, 1)
+    end
+    list[#list + 1] = { words = words, text = text, columns = columns, reads = reads }
+  end
+  for column, name in text:gmatch '%f[%w_]str%s*%(%s*()([%a_][%w_.>-]*)' do add(column, name, 'text') end
+  for column, name in text:gmatch ':%s*string%s*%(?%s*[\'"]()([%a_][%w_.]*)' do add(column, name, 'text') end
+  for type, column, name in text:gmatch '%f[%w_]user%s*%(%s*[\'"]([%w_%s.]+)[\'"]%s*,%s*[\'"]?()([%a_][%w_.>-]*)' do
+    add(column, name, type)
+  end
+end
 
 --- Adds the chains in a text: C expressions, or the Lua code of a one-liner.
 ---@param list Chain[]
 ---@param text string
 function chains.of_text(list, text)
+  add_reads(list, text)
   local at, is_selector = 1, false
   for system in text:gmatch '%f[%w_]([%w_]+):' do
     is_selector = is_selector or access.is_system(system) or access.PROBES[system] ~= nil
@@ -47,6 +76,29 @@ function chains.of_text(list, text)
     end
     if #words > 0 then list[#list + 1] = { words = words, text = text, columns = columns, is_loose = not is_chain } end
     at = after
+  end
+end
+
+--- Returns the constant string that an instruction loads; nil: it is another one.
+local function constant_at(fn, pc)
+  local ins = util.funcbc(fn, pc)
+  return ins and bytecode.op(ins) == OPS.KSTR and util.funck(fn, -D(ins) - 1) or nil
+end
+
+--- Adds what a function reads behind pointers: `ev:string 'filename'`, `ev:user('u32', 'uaddr')`.
+---@param list Chain[]
+---@param fn function|userdata
+function chains.of_calls(list, fn)
+  for pc = 1, util.funcinfo(fn).bytecodes - 1 do
+    local ins = util.funcbc(fn, pc)
+    local method = bytecode.op(ins) == OPS.TGETS and util.funck(fn, -bytecode.c(ins) - 1)
+    local first, second = constant_at(fn, pc + 1), constant_at(fn, pc + 2)
+    local name = method == 'string' and first or method == 'user' and first and second
+    if name then
+      local script = failure.script_of(util.funcinfo(fn).source)
+      list[#list + 1] = { words = split(name), reads = method == 'string' and 'text' or first, is_loose = not script,
+        place = script and ('%s:%d: '):format(script, util.funcinfo(fn, pc).currentline) }
+    end
   end
 end
 
@@ -101,6 +153,7 @@ function chains.of(owner)
   end
   mentions.option(owner.opt, note)
   mentions.any({ owner.script.profiler.start }, function() return false end, function(fn)
+    chains.of_calls(list, fn)
     chains.of_function(list, fn)
   end)
   by_owner[owner] = list

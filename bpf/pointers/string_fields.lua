@@ -2,8 +2,10 @@
 --- Strings behind pointers: which arguments of system calls point to strings or buffers, and the format of an event
 --- whose records contain some of them. The string behind `filename` is the field `__filename_val`, of bytes if it is a
 --- buffer. Linux 6.19 has fields of that name itself, and nothing needs to be added.
+local access = require 'bpf.pointers.access'
 local ffi = require 'ffi'
 local buffers = require 'bpf.pointers.buffers'
+local chains = require 'bpf.pointers.chains'
 local failure = require 'bindings.base.failure'
 local views = require 'bindings.view.views'
 
@@ -53,8 +55,31 @@ local function arguments_of(catalog, call)
   return arguments, strings
 end
 
+--- Returns the numbers behind arguments that a profiler reads.
+---@param owner Instance
+---@param arguments string[]
+---@param fields table<string, Field> that the records have already
+---@return UserNumber[]
+local function numbers_of(owner, arguments, fields)
+  local places, numbers, seen = {}, {}, {}
+  for i, name in ipairs(arguments) do places[name] = i - 1 end
+  for _, chain in ipairs(chains.of(owner)) do
+    local name = chain.words[1]
+    local is_number = chain.reads and chain.reads ~= 'text' and #chain.words == 1 and places[name]
+    local number, is_known = views.user_field(chain.reads or '', name or '')
+    if is_number and not fields[number] and not seen[number] then
+      local field, offset = access.user_number(chain.reads)
+      if not field then failure.usage('%s%s', chain.place or '', offset) end
+      seen[number] = true
+      numbers[#numbers + 1] = { name = name, type = chain.reads, argument = places[name], field = number,
+        known = is_known, size = field.size, is_signed = views.has(field, 'SIGNED'), offset = offset }
+    end
+  end
+  return numbers
+end
+
 --- Returns the text of a format with more fields.
-local function extended(text, strings, at)
+local function extended(text, strings, numbers, at)
   local fields, print_fmt, print_args = {}, '', ''
   for i, one in ipairs(strings) do
     fields[i] = ('\tfield:__data_loc %s[] %s;\toffset:%d;\tsize:4;\tsigned:0;\n')
@@ -62,10 +87,32 @@ local function extended(text, strings, at)
     print_fmt = ('%s, *%s: \\"%%s\\"'):format(print_fmt, one.name)
     print_args = ('%s, __get_str(%s)'):format(print_args, one.field)
   end
+  at = at + 4 * #strings
+  for _, one in ipairs(numbers) do
+    at = math.ceil(at / 8) * 8
+    local line = '\tfield:%s %s;\toffset:%d;\tsize:%d;\tsigned:%d;\n'
+    local kind = ('%s%d'):format(one.is_signed and 's' or 'u', 8 * one.size)
+    fields[#fields + 1] = line:format(kind, one.field, at, one.size, one.is_signed and 1 or 0)
+    fields[#fields + 1] = line:format('u8', one.known, at + one.size, 1, 0)
+    print_fmt = ('%s, %s *%s: %%ll%s'):format(print_fmt, one.type, one.name, one.is_signed and 'd' or 'u')
+    print_args = ('%s, (%s)REC->%s'):format(print_args, one.is_signed and 's64' or 'u64', one.field)
+    at = at + one.size + 1
+  end
   local head, fmt, args = text:match '^(.-)(\nprint fmt: ".-)(".*)$'
   if not head then return end
   return head .. table.concat(fields) .. fmt .. print_fmt .. args:gsub('%s*$', '') .. print_args .. '\n'
 end
+
+--- A number of the program's memory, at an address in an argument.
+---@class UserNumber
+---@field name string of the argument
+---@field type string
+---@field argument integer from 0
+---@field offset integer bytes from the address
+---@field field string
+---@field known string field that is 0 if it could not be read
+---@field size integer
+---@field is_signed boolean
 
 --- What the records of an event contain beside the kernel's fields.
 ---@class UserStrings
@@ -73,6 +120,7 @@ end
 ---@field call string name of the system call
 ---@field arguments string[]
 ---@field strings UserString[]
+---@field numbers UserNumber[]
 ---@field loaded? table what must live as long as the event: its program, the array of events, and the link
 
 local by_tracepoint = setmetatable({}, { __mode = 'k' }) -- of the formats that were extended
@@ -96,14 +144,15 @@ function string_fields.add(catalog, system, name, tp, owner)
   for _, one in ipairs(all) do
     if wanted[one.name] and not fields[one.field] then strings[#strings + 1] = one end
   end
-  if #strings == 0 then return end
+  local numbers = numbers_of(owner, arguments, fields)
+  if #strings + #numbers == 0 then return end
   for _, field in ipairs(list) do stop = math.max(stop, field.offset + field.size) end
   local size, err = ffi.new 'size_t[1]', ffi.new 'struct error'
-  local text = extended(ffi.string(C.tracepoint_text(tp, size)), strings, stop)
+  local text = extended(ffi.string(C.tracepoint_text(tp, size)), strings, numbers, stop)
   if not text or C.tracepoint_set_text(tp, text, err) < 0 then
     failure.raise('%s:%s: its format cannot have strings: %s', system, name, ffi.string(err.text))
   end
-  known[name] = { tracepoint = kind, call = call, arguments = arguments, strings = strings }
+  known[name] = { tracepoint = kind, call = call, arguments = arguments, strings = strings, numbers = numbers }
   return known[name]
 end
 

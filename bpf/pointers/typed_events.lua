@@ -14,6 +14,7 @@ local C = ffi.C
 local typed_events = {}
 
 local FIRST_FIELD, MAX_RECORD = 8, 1024 -- bytes
+local TEXT = 128 -- bytes of a text behind a pointer
 local MAX_NAMES = 64 -- enumerators that are printed as names
 local MOST_EVENTS = 200 -- of a selector with wildcards
 
@@ -44,7 +45,7 @@ local function has_names(set, one)
   if not access.has_function(one.name) then return false end
   local prototype = access.prototype(access.system(one.system), one.name)
   for _, chain in ipairs(chains_of(set, one)) do
-    if not chain.is_loose and access.argument(prototype, chain.words[1]) then return true end
+    if not chain.is_loose and chain.words[1] and access.argument(prototype, chain.words[1]) then return true end
   end
   return false
 end
@@ -84,9 +85,38 @@ local function fields_of(prototype, list)
       refuse(prototype, chain, mistake)
     end
   end
+  local function add_field(field, source)
+    known[field.name], from[field.name], fields[#fields + 1] = true, source, field
+  end
+  --- Adds what is behind the pointer that a chain leads to.
+  local function add_behind(chain)
+    local name = table.concat(chain.words, '.')
+    local pointer = from[name]
+    if not pointer or not pointer.load then return end
+    if chain.reads == 'text' then
+      local of = views.text_field(name)
+      if known[of] then return end
+      return add_field({ name = of, label = '*' .. name, type = 'char[]', size = TEXT, elem_size = 1, count = TEXT,
+        flags = C.FIELD_ARRAY + C.FIELD_STRING }, access.text_source(pointer, TEXT))
+    end
+    local number, offset = access.user_number(chain.reads)
+    if not number then
+      return chain.is_loose or refuse(prototype, chain, { word = #chain.words, message = offset })
+    end
+    local is_known = { size = 1, elem_size = 1, count = 1, flags = 0, type = 'bool', is_hidden = true }
+    number.name, is_known.name = views.user_field(chain.reads, name)
+    number.label = ('%s *%s'):format(chain.reads, name)
+    if known[number.name] then return end
+    local source, source_known = access.user_source(pointer, offset, number, is_known)
+    add_field(number, source)
+    add_field(is_known, source_known)
+  end
   for _, name in ipairs(prototype.names) do add { name } end
   for _, chain in ipairs(list) do
-    if access.argument(prototype, chain.words[1]) then add(chain.words, chain) end
+    if #chain.words > 0 and access.argument(prototype, chain.words[1]) then
+      add(chain.words, chain)
+      if chain.reads then add_behind(chain) end
+    end
   end
   return fields, from
 end
@@ -124,9 +154,11 @@ end
 
 local function print_format(fields)
   local formats, values = {}, {}
-  for i, field in ipairs(fields) do
+  for _, field in ipairs(fields) do
     local conversion, value = printed(field)
-    formats[i], values[i] = ('%s=%s'):format(field.name, conversion), value
+    if not field.is_hidden then
+      formats[#formats + 1], values[#values + 1] = ('%s=%s'):format(field.label or field.name, conversion), value
+    end
   end
   return ('"%s"%s'):format(table.concat(formats, ' '), #values > 0 and ', ' .. table.concat(values, ', ') or '')
 end

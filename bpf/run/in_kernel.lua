@@ -209,6 +209,7 @@ end
 
 --- Looks for containers that have been made since. Called after each batch.
 function InKernel:poll()
+  cgroups.poll(self.run.session)
   local of = self._groups
   if of and self.run.opt.container and of.groups.made[0] ~= self._made then self:_find_groups() end
 end
@@ -433,6 +434,14 @@ function InKernel:hiders(event)
     names[#names + 1] = printable.safe(ffi.string(C.bpf_program_name(ids[i])))
   end
   return names[1] and names or nil
+end
+
+--- Returns how many events programs have counted that perf takes, and how many of them while their CPU was idle.
+---@param event Event
+---@return number? nil: they were not counted
+---@return number?
+function InKernel:count_again(event)
+  if self.second then return self.second:of(event) end
 end
 
 --- Counts events of perf a second time, if the profiler compares the counts, or another tracer may hide events. Targets

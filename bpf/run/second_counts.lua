@@ -11,6 +11,7 @@ local switch = require 'bpf.gen.switch'
 local second_counts = {}
 
 local COUNT = 64 -- bytes: a line of the CPU's cache
+local ALL, IDLE = 0, 8 -- offsets in it; the second: while the CPU's idle task was the current one
 local FRAME = asm.FRAME
 
 ---@class SecondCounts
@@ -36,8 +37,13 @@ function SecondCounts:add(event, spec)
     a:alu('mul', 1, COUNT)
     a:map_value(2, counts, 0)
     a:alu_r('add', 2, 1)
+    a:alu_r('mov', 7, 2)
     a:alu('mov', 1, 1)
-    a:atomic_add(8, 2, 0, 1)
+    a:atomic_add(8, 7, ALL, 1)
+    a:call 'get_current_pid_tgid'
+    a:jump('!=', 0, 0, 'done')
+    a:alu('mov', 1, 1)
+    a:atomic_add(8, 7, IDLE, 1)
   end)
   table.insert(self._links, probe.attach(loaded, spec.calls))
   table.insert(self._programs, loaded)
@@ -59,12 +65,16 @@ end
 
 --- Returns how many events there were.
 ---@return number? nil: it was not counted
+---@return number? idle of these, while their CPU was idle
 function SecondCounts:of(event)
   local counts = self._counts[event]
   if not counts then return end
-  local sum = 0ULL
-  for cpu = 0, self.switch.nr_cpus - 1 do sum = sum + ffi.cast('uint64_t *', counts.bytes + cpu * COUNT)[0] end
-  return tonumber(sum)
+  local function sum(at)
+    local n = 0ULL
+    for cpu = 0, self.switch.nr_cpus - 1 do n = n + ffi.cast('uint64_t *', counts.bytes + cpu * COUNT + at)[0] end
+    return tonumber(n)
+  end
+  return sum(ALL), sum(IDLE)
 end
 
 return second_counts

@@ -45,7 +45,7 @@ local function load(run, event)
   local nr = names.traced_syscall(of.call) or asm.refuse('the number of the system call is unknown (libseccomp)')
   local loaded, array, rooms = kernel_strings.load {
     tracepoint = of.tracepoint, nr = nr, type = tonumber(event.request.attr.config), fields = event.fields,
-    arguments = of.arguments, strings = of.strings, is_exec = of.call:find '^execve' ~= nil,
+    arguments = of.arguments, strings = of.strings, numbers = of.numbers, is_exec = of.call:find '^execve' ~= nil,
     own_pid = run:own_pid(),
   }
   event.request.bpf_array = array.fd
@@ -65,8 +65,8 @@ function user_strings.capture(run)
       local reason, _ = refuses(run, event), nil
       if not reason then _, reason = asm.attempt(function() return load(run, event) end) end
       if reason then
-        local one = event.strings.strings[1].name
-        failure.unavailable("%s: cannot read the string '%s' of %s: %s", run.name, one, event.name, reason)
+        local one = (event.strings.strings[1] or event.strings.numbers[1]).name
+        failure.unavailable("%s: cannot read what is behind '%s' of %s: %s", run.name, one, event.name, reason)
       end
     end
   end

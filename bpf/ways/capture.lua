@@ -161,6 +161,23 @@ function Captures:add(event, level)
   return (select(2, asm.attempt(function() return load(self, event, filters_of(self, event, level)) end)))
 end
 
+--- Returns the figures of the bytes of all events together; nil: not all records have a size.
+---@param run Run
+---@return Figures?
+function Captures:figures(run)
+  local sum, bytes = ffi.new 'struct session_account', 0
+  for _, event in ipairs(run.events.list) do -- also those of which the same rings have only outliers
+    if not event.is_derived and event.request.captured.rings ~= 0 then
+      if not self.sizes[event] then return end
+      C.session_read_account(run.session, event.class, sum)
+      bytes = bytes + tonumber(sum.read + sum.early + sum.rest) * self.sizes[event]
+    end
+  end
+  -- Records that are lost were not written.
+  return { name = 'bytes of captured events', way = 'capture', lost = 0, read = bytes, by = 'programs',
+    fate = 'they were not read' }
+end
+
 --- Detaches the programs. Called when the session has ended the events.
 function Captures:stop()
   for _, one in ipairs(self._programs) do

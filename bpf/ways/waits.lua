@@ -27,7 +27,7 @@ local waits = {}
 
 waits.verb = 'wait'
 waits.name, waits.does, waits.has_stacks = 'waits', 'added up', true
-waits.lacks = { 'reload', 'newest', 'each_event', 'filter', 'groups' }
+waits.lacks = { 'reload', 'newest', 'each_event', 'filter' }
 
 --- Returns why programs cannot add up the waits; nil if they can.
 ---@param facts Facts

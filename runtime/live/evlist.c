@@ -136,6 +136,9 @@ static void probe_kernel(struct evlist *evlist)
 	attr.ksymbol = 0;
 	attr.build_id = 1;
 	evlist->has_build_id = accepts(&attr);
+	attr.build_id = 0;
+	attr.cgroup = 1;
+	evlist->has_cgroup = evlist->target.groups && accepts(&attr);
 }
 
 static void fill_attr(const struct evlist *evlist, struct perf_event_attr *attr, uint32_t pages,
@@ -331,6 +334,7 @@ static struct perf_event_attr task_attr(struct evlist *evlist)
 	/* Elsewhere, a file's inode says nothing. */
 	attr.build_id = attr.mmap && sends && evlist->has_build_id;
 	attr.ksymbol = attr.mmap && evlist->has_ksymbol; /* and BPF programs in the kernel */
+	attr.cgroup = evlist->has_cgroup;
 	evlist->task_pages = task_pages(evlist, attr.mmap);
 	fill_attr(evlist, &attr, evlist->task_pages, 50);
 	return attr;

@@ -44,6 +44,7 @@ struct evlist {
 	int sampler;	   /* evsel whose samples contain the counts; -1: they are read */
 	bool has_clock;	   /* the kernel supports CLOCK_MONOTONIC for events */
 	bool has_lost;	   /* the kernel counts lost records */
+	bool has_cgroup;   /* the kernel reports new control groups, if they are wanted */
 	bool has_ksymbol;  /* the kernel reports new kernel code */
 	bool has_build_id; /* the kernel can report mapped files by build id */
 	/* One ring per thread, on whatever CPU it runs; otherwise the rings belong to CPUs. (The

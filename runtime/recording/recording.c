@@ -41,8 +41,24 @@ static const uint64_t delivered =
 	1 << PERF_RECORD_BPF_EVENT | 1 << PERF_RECORD_CGROUP | 1 << PERF_RECORD_TEXT_POKE |
 	1 << PERF_RECORD_NAMESPACES;
 
-/* The tag of a piece of the sender's kernel symbols, as in wire/own_records.h. */
+/* Tags of records of profscript, as in wire/own_records.h: a piece of the sender's kernel symbols,
+ * the begin of a group, and the end of the stream. */
 static const char symbols_tag[OWN_TAG] = {'P', 'S', 'K', 'S', 'Y', 'M', '0', '1'};
+static const char group_tag[OWN_TAG] = {'P', 'S', 'G', 'R', 'O', 'U', 'P', '1'};
+static const char bye_tag[OWN_TAG] = {'P', 'S', 'B', 'Y', 'E', '0', '0', '1'};
+
+struct group_counts { /* of struct wire_group, after its tag */
+	uint64_t seq, first_time, last_time;
+	uint32_t events, unknown_before;
+	uint64_t events_before;
+};
+
+/* What the groups of a sender say. */
+struct told {
+	uint64_t made;	/* events since the first group began */
+	uint64_t after; /* of the sender's epoch up to the end of the last group */
+	bool has_group, said_bye;
+};
 
 static const char truncated[] = "truncated while it was read: the events after that are missing";
 
@@ -66,6 +82,7 @@ struct recording {
 	uint64_t nr_samples;	 /* read */
 	uint64_t nr_lost;	 /* according to LOST records */
 	uint32_t nr_unknown;	 /* of those records tell no number */
+	struct told told;
 	uint64_t (*own)(void *arg, const struct perf_event_header *rec); /* or NULL */
 	void *own_arg;
 	struct formats *symbols; /* get the kernel symbols in the stream; NULL: nobody does */
@@ -164,6 +181,20 @@ static int end_of_stream(struct recording *r, int ret, struct error *err)
 	return 0;
 }
 
+static void read_group(struct told *t, const char *body)
+{
+	struct group_counts g;
+
+	memcpy(&g, body, sizeof(g));
+	t->made += g.events;
+	if (t->has_group &&
+	    g.events_before > t->after) /* otherwise the file has another stream, too */
+		t->made += g.events_before - t->after;
+	t->after = g.events_before + g.events;
+	t->has_group = true;
+	t->said_bye = false;
+}
+
 static void read_own(struct recording *r, const struct perf_event_header *rec)
 {
 	const char *tag = (const char *)(rec + 1), *text = tag + OWN_TAG;
@@ -175,6 +206,10 @@ static void read_own(struct recording *r, const struct perf_event_header *rec)
 			formats_add_symbols(r->symbols, text, end - text);
 		return;
 	}
+	if (text + sizeof(struct group_counts) <= end && !memcmp(tag, group_tag, OWN_TAG))
+		read_group(&r->told, text);
+	else if (text <= end && !memcmp(tag, bye_tag, OWN_TAG))
+		r->told.said_bye = true;
 	promised = r->own ? r->own(r->own_arg, rec) : 0;
 	if (promised)
 		r->promised = promised;
@@ -388,6 +423,23 @@ static uint64_t recording_position(const struct source *src, uint64_t *total)
 	return stream_position(r->stream);
 }
 
+/* perf counts nothing, but a stream of profscript that was sent to a file has its sender's counts.
+ */
+static bool recording_account(struct source *src, uint16_t class, struct source_account *out)
+{
+	const struct recording *r = (const struct recording *)src;
+
+	(void)class;
+	if (!r->told.has_group)
+		return false;
+	*out = (struct source_account){.fired = r->told.made,
+				       .per_sample = 1,
+				       .is_exact = r->ended && r->told.said_bye,
+				       .is_sum = true,
+				       .read = r->nr_samples};
+	return true;
+}
+
 static const struct source_ops file_ops = {
 	.formats = recording_formats,
 	.sample_type = recording_sample_type,
@@ -397,6 +449,7 @@ static const struct source_ops file_ops = {
 	.next = recording_next,
 	.now = recording_now,
 	.position = recording_position,
+	.account = recording_account,
 	.free = recording_free,
 };
 

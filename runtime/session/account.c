@@ -78,6 +78,8 @@ bool session_count_rest(struct session *s)
 	/* Others may wait for more, or pass on what they read. */
 	if (!s->stopped || !s->source->ops->account)
 		return false;
+	if (!s->source->ops->wait) /* a file: its reader says whether it was read to its end */
+		return true;
 	s->source->counts_rest = true;
 	do {
 		count_slots(s);

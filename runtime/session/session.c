@@ -10,6 +10,7 @@
 #include "os/clock.h"
 #include "process/signals.h"
 #include "session/family.h"
+#include "session/groups.h"
 #include "session/tasks.h"
 #include "session/vcpus.h"
 #include "os/threads.h"
@@ -321,6 +322,9 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		}
 		if (n == BATCH_MAX)
 			break;
+		if (!own &&
+		    ((const struct perf_event_header *)slot->rec)->type == PERF_RECORD_CGROUP)
+			groups_note(m->groups, slot->rec);
 		got = own ? ops->decode(m->source, slot, &s->batch[n])
 			  : decoder_decode(d, slot->rec, &s->batch[n], BATCH_MAX - n);
 		got = complete_others(s, m, slot, &s->batch[n], got);

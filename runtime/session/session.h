@@ -40,6 +40,7 @@ struct session_target {
 	/* 1: the run goes on until all that the target starts has ended, too. */
 	uint32_t follow;
 	const char *const *cgroups; /* NULL-terminated names and expressions, see os/cgroups.h */
+	uint32_t groups; /* 1: note the control groups that are made, see session_group() */
 	uint32_t pages;
 	uint32_t watermark; /* percent */
 	/* Marks by tid, read by BPF programs: the session sets them to 1 for the target threads
@@ -264,6 +265,12 @@ const struct source_clock *session_source_clock(const struct session *s);
 const char *session_arch(const struct session *s, uint32_t member);
 /* Returns the first CPU that shares cpu's data cache of this level; -1 if unknown. */
 int session_cache_sharer(const struct session *s, int level, int cpu);
+/* Returns the path of a control group of which there was a record; NULL if there was none. Valid
+ * until the next events. */
+const char *session_group(const struct session *s, uint32_t member, uint64_t id);
+/* Returns the id of group number i of which there was a record on this machine; 0: there were not
+ * so many. */
+uint64_t session_group_id(const struct session *s, uint32_t i);
 /* Returns the NUMA node of a CPU of a machine; -1 if unknown. */
 int session_cpu_node(const struct session *s, uint32_t member, int cpu);
 /* Returns a line about a source that ended early or is damaged; NULL if there is none. */

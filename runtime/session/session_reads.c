@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What a session tells about itself and its events, besides its batches. */
 #include "session/session_state.h"
+#include "session/groups.h"
 #include <math.h>
 #include "decode/decoder.h"
 #include "decode/sample.h"
@@ -146,6 +147,16 @@ int session_cache_sharer(const struct session *s, int level, int cpu)
 					: NULL;
 
 	return first && cpu >= 0 && cpu < CPUS_MAX ? first[cpu] - 1 : -1;
+}
+
+const char *session_group(const struct session *s, uint32_t member, uint64_t id)
+{
+	return groups_path(s->machines[member].groups, id);
+}
+
+uint64_t session_group_id(const struct session *s, uint32_t i)
+{
+	return groups_id(s->machines[0].groups, i);
 }
 
 int session_cpu_node(const struct session *s, uint32_t member, int cpu)

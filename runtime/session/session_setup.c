@@ -19,6 +19,7 @@
 #include "stacks/resolve.h"
 #include "process/signals.h"
 #include "session/family.h"
+#include "session/groups.h"
 #include "session/tasks.h"
 #include "session/vcpus.h"
 #include "os/threads.h"
@@ -40,9 +41,10 @@ static bool add_machine(struct session *s, struct source *source)
 	if (!grown)
 		return false;
 	s->machines = grown;
-	grown[s->nr_machines] =
-		(struct machine){.source = source, .tasks = tasks_new(MAX_EXITED_TASKS)};
-	return grown[s->nr_machines++].tasks;
+	grown[s->nr_machines] = (struct machine){
+		.source = source, .tasks = tasks_new(MAX_EXITED_TASKS), .groups = groups_new()};
+	s->nr_machines++;
+	return grown[s->nr_machines - 1].tasks && grown[s->nr_machines - 1].groups;
 }
 
 struct session *session_new(struct source *source)
@@ -157,6 +159,7 @@ void session_free(struct session *s)
 	free_source(s);
 	for (uint32_t i = 0; i < s->nr_machines; i++) {
 		tasks_free(s->machines[i].tasks);
+		groups_free(s->machines[i].groups);
 		vcpus_free(s->machines[i].vcpus);
 		resolve_free(s->machines[i].resolve);
 	}
@@ -369,6 +372,7 @@ static int open_source(struct session *s, const struct session_target *target, s
 		.watermark = target->watermark,
 		.overwrite = target->overwrite,
 		.mappings = s->resolves,
+		.groups = target->groups,
 	};
 
 	if (n < 0)

@@ -16,6 +16,7 @@ enum { MAX_CLEARS = 2 }; /* the run's programs, and those that count events of p
 struct machine {
 	struct source *source;
 	struct tasks *tasks;
+	struct groups *groups;
 	struct resolve *resolve; /* NULL: nothing to symbolize */
 	struct vcpus *vcpus;	 /* a guest whose events are those of its threads here; or NULL */
 	uint64_t lost, summed_losses; /* sums of its LOST and LOST_SAMPLES records so far */

@@ -22,12 +22,14 @@ local ELSEWHERE = {
   delete = { 'Lua has no delete()', 'write NAME[KEY] = nil' },
   clear = { 'tables are printed and cleared at each -i', 'write -i 1s' },
   zero = { 'tables are printed and cleared at each -i', 'write -i 1s' },
-  retval = { 'a probe names what it returns', "write -e 'kretprobe:FUNCTION(ret=$retval)' and ev.ret" },
+  retval = { 'a result is a field', "write ev.retval, with -e kretprobe:FUNCTION" },
   cgroup = { 'cgroups are an option', 'write --cgroups NAME, or the key in top --comm' },
   uid = { 'events have no user', 'write -p, or --filter' },
   elapsed = { 'times are since the run began', 'write ev._time' },
   kaddr = { 'there is no kaddr()', 'write profscript kcore' },
   ntop = { 'ntop() is ip() here', 'write ip(ev.saddr)' },
+  stddev = { 'stddev() is a column of stats() here', 'write stats(VALUE, KEY)' },
+  variance = { 'variance() is a column of stats() here', 'write stats(VALUE, KEY)' },
   strerror = { 'strerror() is errno() here', 'write errno(ev.ret)' },
   system = { 'system() is os.execute() here', "write os.execute 'COMMAND'" },
 }
@@ -67,13 +69,53 @@ end
 
 local translate -- source, own names
 
---- Returns a map, `@x[key]` with what is done to it, as a call, and the position after it.
+--- Returns the variable that holds the values of a map.
+local function variable(name) return 'map_' .. name:sub(2) end
+
+--- Adds the maps that have values, `@x = 1` or `@x[key] = 1`, to the names of a program: '@x' = whether it has keys.
+local function add_maps(own, source)
+  local at = 1
+  while at <= #source do
+    local after, token = lua_source.next(source, at)
+    if token == '@' then
+      local name, stop = source:match('^(@[%w_]*)()', at)
+      local is_keyed = source:sub(stop, stop) == '['
+      after = stop
+      stop = is_keyed and after_bracket(source, stop) or stop
+      local kind = source:match('^%s*=%s*([%a_]+)%s*%(', stop)
+      if source:find('^%s*=[^=]', stop) and not AGGREGATIONS[kind] then own[name] = is_keyed and 'keys' or 'value' end
+    end
+    at = after
+  end
+end
+
+--- Returns whether a list of keys has more than one.
+local function has_several(keys)
+  local at, depth = 1, 0
+  while at <= #keys do
+    local after, token = lua_source.next(keys, at)
+    if token == '(' or token == '[' or token == '{' then depth = depth + 1 end
+    if token == ')' or token == ']' or token == '}' then depth = depth - 1 end
+    if token == ',' and depth == 0 then return true end
+    at = after
+  end
+  return false
+end
+
+--- Returns a map, `@x[key]` with what is done to it, as a call or a variable, and the position after it.
 local function map(source, at, own)
   local name, after = source:match('^(@[%w_]*)()', at)
   local keys = ''
   if source:sub(after, after) == '[' then
     local stop = after_bracket(source, after) or refuse(source, after, "the '[' is not closed")
     keys, after = translate(source:sub(after + 1, stop - 2), own), stop
+  end
+  if own[name] == 'keys' or own[name] and keys == '' then
+    local key = has_several(keys) and ('map_key(%s)'):format(keys) or keys
+    local text = key == '' and variable(name) or ('%s[%s]'):format(variable(name), key)
+    local sign, stop = source:match('^%s*%+([+=])()', after)
+    if not sign then return text, after end
+    return ('%s = (%s or 0) + %s'):format(text, text, sign == '+' and '1' or ''), stop
   end
   local title = ('--[[%s]]'):format(name)
   local function call(kind, value)
@@ -90,10 +132,14 @@ local function map(source, at, own)
     stop = after_bracket(source, paren) or refuse(source, paren, ("the '(' after %s is not closed"):format(kind))
     return call(kind, translate(source:sub(paren + 1, stop - 2), own)), stop
   end
-  local short = name == '@' and 'NAME' or name:sub(2)
-  refuse(source, at, 'a map of values is a table of Lua',
-    keys == '' and ('write %s = VALUE'):format(short)
-    or ("write --begin '%s = {}' and %s[%s] = VALUE"):format(short, short, keys))
+  refuse(source, at, ('%s has no values'):format(name), ('write %s%s = VALUE, or a function such as count()'):format(
+    name, keys == '' and '' or ('[%s]'):format(keys)))
+end
+
+--- Returns the name of a field, without what stands for the event.
+local function member_name(of, field)
+  local name = (of and of .. '.' .. field or field):gsub('%->', '.')
+  return (name:gsub('^ev%.', ''):gsub('^args%.', ''))
 end
 
 --- Returns what stands for a word, and the position after it; nil: the word stays.
@@ -110,11 +156,22 @@ local function word_at(source, at, after, token, own)
   end
   if token == 'str' or token == 'join' then
     local of, field
-    of, field, stop = source:match('^%s*%(%s*([%a]*)%s*[%->.]+%s*([%a_][%w_]*)[^()]*%)()', after)
+    of, field, stop = source:match('^%s*%(%s*([%a_][%w_]*)%s*[%->.]+%s*([%a_][%w_.>-]*)[^()]*%)()', after)
     if not field then field, stop = source:match('^%s*%(%s*([%a_][%w_]*)%s*[,)]()', after) end
-    if field and (of == 'args' or of == 'ev' or not of) then return ("str(ev, '%s')"):format(field), stop end
+    if field and not own[of] then return ("str(ev, '%s')"):format(member_name(of, field)), stop end
   end
-  if token == 'print' and source:find('^%s*%(%s*@', after) then
+  if token == 'user' and not own.user then
+    local kind, name
+    kind, name, stop = source:match('^%s*%(%s*([\'"][%w_%s.]+[\'"])%s*,%s*([%a_][%w_.>-]*)%s*%)()', after)
+    if name then return ("ev:user(%s, '%s')"):format(kind, member_name(nil, name)), stop end
+  end
+  if token == 'delete' then
+    local paren, name = source:match('^%s*()%(%s*(@[%w_]*)%[', after)
+    stop = own[name or ''] == 'keys' and after_bracket(source, paren)
+    if stop then return translate(source:sub(paren + 1, stop - 2), own) .. ' = nil', stop end
+  end
+  local printed = token == 'print' and source:match('^%s*%(%s*(@[%w_]*)', after)
+  if printed and not own[printed] then
     refuse(source, at, 'aggregations are printed at each -i and at the end', 'write --top N, or --sort COLUMN')
   end
   if (token == 'ksym' or token == 'usym') and not own[token] then
@@ -188,16 +245,23 @@ end
 ---@param known? table<string, any> variables of other one-liners
 ---@return string[]? sources nil: one has a word that has no equivalent in place
 ---@return string? message three lines, with a caret
+---@return table<string, 'keys'|'value'> maps the maps that have values, such as '@x'; their variables are map_x
 function words.translate(sources, known)
-  local own, list = own_names(table.concat(sources, '\n')), {}
-  for name in pairs(known or {}) do own[name] = true end
+  local own, list, maps = own_names(table.concat(sources, '\n')), {}, {}
+  for name, value in pairs(known or {}) do
+    own[name] = true
+    local map_name = type(value) == 'table' and name:match '^map_(.*)'
+    if map_name then own['@' .. map_name] = 'keys' end
+  end
+  for _, source in ipairs(sources) do add_maps(maps, source) end
+  for name, kind in pairs(maps) do own[name] = kind end
   for i, source in ipairs(sources) do
     local ok, result = pcall(translate_whole, source, own)
     if not ok and type(result) ~= 'table' then error(result, 0) end
-    if not ok then return nil, diagnostic.caret(result) end
+    if not ok then return nil, diagnostic.caret(result), maps end
     list[i] = result
   end
-  return list
+  return list, nil, maps
 end
 
 return words

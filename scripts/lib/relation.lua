@@ -149,10 +149,13 @@ end
 --- Follows threads to their new ids when they execute a program, or counts them if the matcher cannot.
 ---@return fun() warn to be called at the end
 local function follow_ids(name, config, found, handlers, out, session)
-  local moved, key = 0, computed_thread(found)
-  local is_followed = pair_keys.are_threads({ stages = public_event.real(found.stages), key = config.key },
-    session.instance_field == '_tid')
-  local changes = (is_followed or key) and session.id_changes()
+  local moved, key, stages = 0, computed_thread(found), public_event.real(found.stages)
+  local function are_threads(per_thread)
+    return pair_keys.are_threads({ stages = stages, key = config.key }, per_thread)
+  end
+  local is_followed, changes, is_foreign = are_threads(session.instance_field == '_tid'), nil, nil
+  if is_followed or key then changes, is_foreign = session.id_changes() end
+  if is_followed and is_foreign and not are_threads(false) then is_followed, key = false, '_tid' end
   if is_followed then
     config.id_changes = changes
   elseif changes then
@@ -161,7 +164,7 @@ local function follow_ids(name, config, found, handlers, out, session)
   return function()
     if moved == 0 then return end
     out:warn(('%s: %d threads got the id of their process, because they executed a program: their pairs with the key %s'
-      .. ' may be missing; those with the key common_pid are followed'):format(name, moved, key))
+      .. ' may be missing or wrong; those with the key common_pid are followed'):format(name, moved, key))
   end
 end
 

@@ -52,6 +52,7 @@ Functions:
   ntohl(x), ntohs(x)            from network to host byte order
   printf(format, ...)           prints, and returns the number of characters
   str(field)                    the string behind a pointer of a system call
+  user(type, field)             a number behind it: user("u32", uaddr)
   strncmp(a, b, n)              as in C
   syscall_name(nr)              name of a system call of this machine
   system(format, ...)           runs a command of the shell; needs --allow-exec]],

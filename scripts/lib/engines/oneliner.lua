@@ -36,6 +36,7 @@ oneliner.FUNCTIONS = {
   { 'printf', 'printf(format, ...)', 'print formatted text' },
   { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
   { 'str', 'str(ev.NAME)', 'string behind an argument of a system call' },
+  { 'user', "user('u32', ev.NAME)", 'number behind it, in the memory of the program' },
   { 'syscall', 'syscall(n), errno(n)', 'names of numbers; also signal(n), open_flags(n)' },
   { 'ip', 'ip(address)', 'an IP address as text' },
   { 'ksym', 'ksym(address)', 'its symbol in the kernel; usym(address): in the process' },
@@ -86,7 +87,7 @@ end
 --- Returns a column name for an expression: 'comm' for 'ev._comm', 'filename' for 'ev:string("filename")'.
 local function column_name(expression, used)
   local short = expression:match '^ev:string%s*%(?%s*[\'"]([%a][%w_]*)[\'"]%s*%)?$'
-    or expression:match "^str%(ev, '([%a][%w_]*)'%)$"
+    or expression:match "^str%(ev, '([%a][%w_.]*)'%)$" or expression:match "^ev:user%(.*'([%a][%w_.]*)'%)$"
     or expression:match '^([%a][%w_]*)%(ev[.][%w_]+%)$' or expression:match '^([ku]sym)%(ev, ev[^()]+%)$'
     or expression:match "^ev%['(%a+)'%]$"
   if short and not TAKEN[short] and not used[short] then return short end
@@ -308,6 +309,30 @@ local function stack_part(source)
   return kernel and 'kernel' or 'user'
 end
 
+--- Returns the key that stands for several.
+local function map_key(...)
+  local list = { ... }
+  for i = 1, select('#', ...) do list[i] = tostring(list[i]) end
+  return table.concat(list, ', ')
+end
+
+--- Prints the maps that have values.
+---@param print fun(...) of one-liners
+function Program:print_maps(print)
+  local names = {}
+  for name in pairs(self._maps) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local value = rawget(self.env, 'map_' .. name:sub(2))
+    if oneliner.is_map(value) then
+      if #names > 1 then print(name .. ':') end
+      print(value)
+    elseif value ~= nil then
+      print(name .. ':', value)
+    end
+  end
+end
+
 --- Finds and renames the calls.
 ---@param source string
 ---@param session? Session
@@ -317,10 +342,15 @@ end
 ---@return string? message
 function oneliner.compile(source, session, others, known)
   failure.set_parts('exec', not known and { source, unpack(others or {}) } or nil)
-  local typed, translated, message = source, bpftrace_words.translate({ source, unpack(others or {}) }, known)
+  local typed, translated, message, maps = source, bpftrace_words.translate({ source, unpack(others or {}) }, known)
   if not translated then return nil, message end
   source = table.remove(translated, 1)
-  local program = setmetatable({ env = {}, _list = {}, _keys = {}, others = translated }, Program)
+  local program = setmetatable({ env = {}, _list = {}, _keys = {}, _maps = maps, others = translated }, Program)
+  for name, kind in pairs(maps) do
+    local where, variable = known or program.env, 'map_' .. name:sub(2)
+    if kind == 'keys' then where[variable] = where[variable] or {} end
+  end
+  program.env.map_key = map_key
   program.resolves = (source .. table.concat(translated)):find '%f[%w_][ku]sym%(' ~= nil
   local parts, copied, at, before = {}, 1, 1, nil
   while at <= #source do
@@ -432,6 +462,7 @@ function oneliner.globals(session, out, base)
     ip = number_names.ip, open_flags = number_names.open_flags, flags = number_names.flags,
     ksym = session.address_text, usym = session.address_text,
     str = function(ev, name)
+      if name:find('.', 1, true) then return (ev:string(name)) end
       local value = ev[name]
       return type(value) == 'string' and value or ev:string(name)
     end,

@@ -24,6 +24,18 @@ expect_output exec-sum syscalls exec -e raw_syscalls:sys_exit 'if ev.id == 0 the
 expect_output exec-print pipe exec -N 5 'print(ev._event, ev._tid, ev.id) printf("%d\n", ev._cpu)'
 expect_output exec-interval sched exec -i 4ms -e sched:sched_wakeup 'count()'
 
+# Maps of values, as in bpftrace: the last one of each key, printed at the end, and what is deleted.
+perf script -i "$DATA/sched.data" -F trace 2>/dev/null |
+	sed -n 's/.*next_comm=\(.*\) next_pid=\([0-9]*\) .*/\1,\2/p' | awk -F, '{ last[$1] = $2 } END { for (i in last) print i "," last[i] }' |
+	sort >"$TMP/want"
+one_liner sched '@last[args->next_comm] = args->next_pid' -e sched:sched_switch --csv | tail -n +2 | cut -d, -f3- | sort >"$TMP/got"
+check 'exec: a map of values' diff "$TMP/want" "$TMP/got"
+one_liner syscalls 'if probe == "raw_syscalls:sys_enter" then @at[tid] = nsecs elseif @at[tid] then @n++; delete(@at[tid]) end' \
+	-e raw_syscalls:sys_enter,raw_syscalls:sys_exit --csv >"$TMP/got"
+pairs=$("$PROFSCRIPT" multi-trace -k common_pid -e raw_syscalls:sys_enter -e raw_syscalls:sys_exit --csv \
+	--input "$DATA/syscalls.data" | grep -o 'sys_enter,sys_exit,[0-9]*' | cut -d, -f3)
+check 'exec: what is deleted has no value' grep -q ",${pairs:-none}\$" "$TMP/got"
+
 # Addresses are in hexadecimal, also as the least or the greatest value of others.
 addresses=$(perf script -i "$DATA/kmem.data" -F trace 2>/dev/null | sed -n 's/.* ptr=\(0x[0-9a-f]*\) bytes.*/\1/p' | sort)
 for end in min:head max:tail; do

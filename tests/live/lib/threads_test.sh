@@ -8,9 +8,11 @@ hierarchy=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 group=tasks$$
 mkdir "$hierarchy/$group" 2>/dev/null || skip_all 'no control group of version 2 can be made'
 at_end() {
+	local status=$?
 	kill "${others[@]}" 2>/dev/null
 	wait "${others[@]}" 2>/dev/null
 	rmdir "$hierarchy/$group/late" "$hierarchy/$group" 2>/dev/null
+	(exit $status)
 	finish
 }
 trap at_end EXIT

@@ -23,6 +23,7 @@ both_sleep() {
 }
 wait_for 20 both_sleep
 stop
+wait='(left|right) \([0-9]+\) waits for 0x[0-9a-f]+ of (left|right) \([0-9]+\)'
 expect_line 'threads that wait for each other' \
-	'^lock: (left|right) \([0-9]+\) waits for 0x[0-9a-f]+, which (left|right) \([0-9]+\) waits for 0x[0-9a-f]+ of (left|right) ' "$TMP/err"
+	"^lock: $wait, $wait\$" "$TMP/err"
 expect_line 'waits that last are counted' ' mutex +1 .* lock_both +(left|right) ' "$TMP/out"

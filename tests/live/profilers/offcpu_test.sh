@@ -37,10 +37,10 @@ for way in auto perf; do
 	waits_of --depth 0 --capture $way --no-user-callchain -- "$TOP/build/workloads/pingpong" -c 0 $count
 	woken "--depth 0, --capture $way: each sleep of ping" ping '' $count
 	woken "--depth 0, --capture $way: each sleep of pong" pong '' $count
-	grep -E 'ping|pong' "$TMP/out" | grep -oE '[a-z_0-9]+\+0x[0-9a-f]+' | grep -A 99 '^__schedule' | grep -v '^_*bpf_\|^--' |
-		sort -u >"$TMP/stacks.$way"
+	grep -E '^([^,]*,){2}(ping|pong),S,' "$TMP/out" | grep -o ' __schedule+.*' | sort -u >"$TMP/stacks.$way"
 done
-expect_line 'the stack in the kernel' '^futex_wait\+' "$TMP/stacks.auto"
+check 'the stacks in the kernel are the same' diff "$TMP/stacks.perf" "$TMP/stacks.auto"
+expect_line 'the waits are futexes' futex_wait "$TMP/stacks.auto"
 "$PROFSCRIPT" offcpu --dry-run --depth 0 >"$TMP/out" 2>&1
 expect_line 'only sums: in the kernel' 'added up in the kernel' "$TMP/out"
 "$PROFSCRIPT" explain offcpu >"$TMP/out" 2>&1

@@ -17,11 +17,31 @@ describe('words of bpftrace', function()
       ['@[str(args->filename), tid] = stats(args->ret)'] = "stats--[[@]](ev.ret, str(ev, 'filename'), ev._tid)",
       ['if pid != 1 && !x || y then @++ end'] = 'if ev._pid ~= 1  and  not x  or  y then count--[[@]]() end',
       ['count(ev.function, args->end)'] = "count(ev['function'], ev['end'])",
+      ['@[args->prev->mm->total_vm] = count()'] = 'count--[[@]](ev.prev.mm.total_vm)',
+      ['print(str(args->path->dentry->d_name.name), args->path)'] =
+        "print(str(ev, 'path.dentry.d_name.name'), ev.path)",
+      ['count(user("u32", args->uaddr))'] = [[count(ev:user("u32", 'uaddr'))]],
       ['count(ksym(ev.addr))'] = 'count(ksym(ev, ev.addr))',
     } do
       assert.equal(lua, (translated(source)))
     end
     assert.equal("print(str(ev, 'buf'))", (translated 'print(str(args->buf, args->count))'))
+  end)
+
+  it('that are maps of values become variables', function()
+    for source, lua in pairs {
+      ['@start[tid] = nsecs'] = 'map_start[ev._tid] = ev._time',
+      ['if @s[tid] then @[comm] = hist(nsecs - @s[tid]); delete(@s[tid]) else @s[tid] = nsecs end'] =
+        'if map_s[ev._tid] then hist--[[@]](ev._time - map_s[ev._tid], ev._comm); map_s[ev._tid] = nil '
+        .. 'else map_s[ev._tid] = ev._time end',
+      ['@[comm, f(pid, 1)] = 1 print(@)'] = 'map_[map_key(ev._comm, f(ev._pid, 1))] = 1 print(map_)',
+      ['@last = cpu if @last == 1 then exit() end'] = 'map_last = ev._cpu if map_last == 1 then exit() end',
+      ['@n = 0; @n++; @n += cpu'] = 'map_n = 0; map_n = (map_n or 0) + 1; map_n = (map_n or 0) +  ev._cpu',
+    } do
+      assert.equal(lua, (translated(source)))
+    end
+    assert.same({ 'map_x[1] = 2', 'print(map_x)' }, (words.translate { '@x[1] = 2', 'print(@x)' }))
+    assert.equal('print(map_x[1])', (translated('print(@x[1])', { map_x = {} })))
   end)
 
   it('stay what they are in Lua', function()
@@ -39,7 +59,8 @@ describe('words of bpftrace', function()
     for source, want in pairs {
       ['BEGIN { x }'] = "BEGIN is an option here at column 1; --begin 'CODE'",
       ['count(arg1)'] = "its arguments at column 7; write -e 'kprobe:FUNCTION(NAME=$arg2)'",
-      ['@start[tid] = nsecs'] = "--begin 'start = {}' and start[ev._tid] = VALUE\n  @start[tid] = nsecs\n  ^",
+      ['print(1, @start[tid])'] = '@start has no values at column 10; write @start[ev._tid] = VALUE, or a function',
+      ['delete(@n[pid]); @n[pid]++'] = 'Lua has no delete()',
       ['/pid == 1/ { @++; }'] = 'a filter stands after its event',
       ['if (x) { y }'] = 'blocks have no braces in Lua at column 8',
       ['kprobe:vfs_read { @++ }'] = 'write exec -e kprobe:vfs_read CODE',

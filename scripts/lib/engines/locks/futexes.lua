@@ -41,6 +41,41 @@ local function wait_of(ev, mutex_of)
   if op == WAIT_BITSET or op == WAIT_REQUEUE_PI then return CONDITION, 0 end
 end
 
+--- Returns the function that finds threads which wait for each other, see FutexWaits.
+---@param session Session
+---@param owners Array by thread: of the lock that it waits for
+---@param addresses Array by thread: of that lock
+---@param seen integer[] threads
+---@param waits_longer fun(tid: integer, time: number, than: number): boolean
+---@return fun(time: number, than: number): string[]
+local function cycles_of(session, owners, addresses, seen, waits_longer)
+  --- Returns the threads from one that waits for another one, and so on, back to itself; nil: they do not lead there.
+  local function cycle_from(first, time, than)
+    local list, tid, passed = {}, first, {}
+    repeat
+      if passed[tid] or not waits_longer(tid, time, than) then return end
+      list[#list + 1], passed[tid] = tid, true
+      tid = owners[tid]
+    until tid == first
+    return list
+  end
+  local function named(tid) return ('%s (%d)'):format(session.task_name(tid), tid) end
+  return function(time, than)
+    local lines = {}
+    for _, first in ipairs(seen) do
+      local list = cycle_from(first, time, than)
+      if list and first == math.min(unpack(list)) then
+        local parts = {}
+        for i, tid in ipairs(list) do
+          parts[i] = ('%s waits for %s of %s'):format(named(tid), report.address(addresses[tid]), named(owners[tid]))
+        end
+        lines[#lines + 1] = table.concat(parts, ', ')
+      end
+    end
+    return lines
+  end
+end
+
 --- The functions are called with a dot.
 ---@class FutexWaits
 ---@field open fun(time: number) adds the waits that last
@@ -90,16 +125,6 @@ function futexes.follow(handlers, session, ours, sums, mutex_of)
   local function waits_longer(tid, time, than)
     return tid > 0 and tid < threads.MAX and since[tid] > known_from and time - since[tid] > than
   end
-  --- Returns the threads from one that waits for another one, and so on, back to itself; nil: they do not lead there.
-  local function cycle_from(first, time, than)
-    local list, tid, passed = {}, first, {}
-    repeat
-      if passed[tid] or not waits_longer(tid, time, than) then return end
-      list[#list + 1], passed[tid] = tid, true
-      tid = owners[tid]
-    until tid == first
-    return list
-  end
   local found = {}
   --- Adds the waits that last.
   function found.open(time)
@@ -109,20 +134,7 @@ function futexes.follow(handlers, session, ours, sums, mutex_of)
       end
     end
   end
-  function found.cycles(time, than)
-    local lines = {}
-    for _, first in ipairs(seen) do
-      local list = cycle_from(first, time, than)
-      if list and first == math.min(unpack(list)) then
-        local parts = {}
-        for i, tid in ipairs(list) do
-          parts[i] = ('%s (%d) waits for %s'):format(session.task_name(tid), tid, report.address(addresses[tid]))
-        end
-        lines[#lines + 1] = table.concat(parts, ', which ') .. (' of %s (%d)'):format(session.task_name(first), first)
-      end
-    end
-    return lines
-  end
+  found.cycles = cycles_of(session, owners, addresses, seen, waits_longer)
   return found
 end
 

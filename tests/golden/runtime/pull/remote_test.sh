@@ -73,12 +73,15 @@ while at < len(PUSHED):
     out(PUSHED[at:at + size] * (int(sys.argv[1]) if kind == 9 and n in (10, 11) else 1))
     at += size' $fault >"$TMP/$fault.data"
 	"$PROFSCRIPT" trace -e "$EVENT//pull=\"$TMP/$fault.data\"/" >"$TMP/out" 2>"$TMP/$fault.err"
+	"$PROFSCRIPT" trace -e $EVENT --input "$TMP/$fault.data" >"$TMP/out" 2>"$TMP/$fault.input"
 done
-check 'the account: all has arrived' bash -c "! grep -E 'missing|more than' '$TMP/1.err'"
-expect_line 'the account: records that were dropped' \
-	'^trace: 2 of 60 events of [^ ]+ are missing: the sender counted them, but they did not arrive$' "$TMP/0.err"
-expect_line 'the account: records that came twice' \
-	'^trace: 62 events of [^ ]+ were read, which is 2 more than the sender counted$' "$TMP/2.err"
+for how in err input; do
+	check "the account: all has arrived ($how)" bash -c "! grep -E 'missing|more than' '$TMP/1.$how'"
+	expect_line "the account: records that were dropped ($how)" \
+		'^trace: 2 of 60 events of .* are missing: the sender counted them, but they did not arrive$' "$TMP/0.$how"
+	expect_line "the account: records that came twice ($how)" \
+		'^trace: 62 events of .* were read, which is 2 more than the sender counted$' "$TMP/2.$how"
+done
 refused 'an event that is not sent' 1 "$DATA/pushed.data does not send sched:sched_switch; it sends raw_syscalls:sys_enter" \
 	trace -e "sched:sched_switch//pull=\"$DATA/pushed.data\"/"
 refused 'a host without its port' 2 'web1: the port is missing: web1:PORT' trace -e "$EVENT//pull=web1/"

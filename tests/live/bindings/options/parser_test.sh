@@ -47,5 +47,5 @@ refused '-C x' 2 "trace: option '-C': invalid CPU list 'x'" trace -C x
 refused '-C 1-0' 2 "trace: option '-C': invalid CPU list '1-0'" trace -C 1-0
 refused '-p 12,0' 2 "trace: option '-p': invalid process list '12,0'" trace -e $switch -p 12,0
 refused '-p of a name without process' 1 "no such process: 'a.x1bb'" trace -e $switch -p $'a\x1bb'
-refused 'a recording and a target' 2 'trace: --input cannot be combined with' trace --input "$sched" -p 1
+refused 'a recording and a target' 2 'trace: --input cannot be combined with' trace --input "$sched" -C 0
 refused 'a recording and a workload' 2 'trace: --input cannot be combined with' trace --input "$sched" -- true

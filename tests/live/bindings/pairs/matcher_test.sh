@@ -23,4 +23,18 @@ check 'programs follow the threads without another event' test "$(grep -c sched_
 
 "$PROFSCRIPT" multi-trace -m 4096 -e raw_syscalls:sys_enter -e raw_syscalls:sys_exit -k common_pid+0 -- "$execs" 10 >"$TMP/out" 2>"$TMP/err"
 expect_line 'a computed key does not follow them' \
-	'^multi-trace: 10 threads got the id of their process, .* with the key common_pid\+0 may be missing' "$TMP/err"
+	'^multi-trace: 10 threads got the id of their process, .* with the key common_pid\+0 may be missing or wrong' "$TMP/err"
+
+# The fields have the ids that threads have on the machine, also for a profscript in a pid namespace.
+if ! unshare -pf --mount-proc true 2>"$TMP/err"; then
+	skip 'a pid namespace' "$(<"$TMP/err")"
+	exit
+fi
+traces() {
+	unshare -pf --mount-proc "$PROFSCRIPT" multi-trace -m 4096 --json -e syscalls:sys_enter_execve \
+		-e syscalls:sys_exit_execve "$@" -- "$execs" 10 >"$TMP/out" 2>"$TMP/err"
+}
+traces -k common_pid
+expect_line 'a pid namespace' '"start":"sys_enter_execve",.*"(calls|count)":21,' "$TMP/out"
+traces
+expect_line 'a pid namespace, ids of samples' '^multi-trace: 10 threads got the id .* with the key _tid may be' "$TMP/err"

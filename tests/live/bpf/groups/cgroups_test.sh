@@ -8,8 +8,10 @@ unit=box$$.service
 mkdir "$hierarchy/$unit" 2>/dev/null && rmdir "$hierarchy/$unit" || skip_all 'no control group of version 2 can be made'
 busy=
 at_end() {
+	local status=$?
 	[ -z "$busy" ] || kill $busy
 	rmdir "$hierarchy/$unit/in" "$hierarchy/$unit" 2>/dev/null
+	(exit $status)
 	finish
 }
 trap at_end EXIT
@@ -36,6 +38,14 @@ for how in auto perf; do
 	seen "tasks, $how" ',bash,' oncpu --capture $how
 done
 seen 'a clock' "(^|,)$unit(,|$)" exec 'count(ev._container)' -e cpu-clock -F 499
+
+# A group that is gone when its name is printed.
+start exec 'count(ev._container)' -e raw_syscalls:sys_enter
+mkdir "$hierarchy/$unit"
+bash -c 'echo $$ >"$0/cgroup.procs"; for i in {1..100}; do : </dev/null; done' "$hierarchy/$unit"
+wait_for 20 rmdir "$hierarchy/$unit"
+stop
+expect_line 'the name of one that is gone' "^$unit +[0-9]" "$TMP/out"
 
 refused 'counts of none' 3 'stat: no container box.*the kernel counts events only of containers that exist' stat -e context-switches \
 	--container "$unit"

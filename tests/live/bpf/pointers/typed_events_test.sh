@@ -37,6 +37,18 @@ takes 'words of bpftrace' "^ *$inode +2$" \
 takes 'the line of an event' ': tp_btf:sched_process_exec: p=0x[0-9a-f]+ old_pid=[0-9]+ bprm=0x[0-9a-f]+ bprm.argc=3$' \
 	--begin 'n = 0' -e 'tp_btf:sched_process_exec/bprm.argc == 3/' 'out:print_event(ev)'
 
+takes 'text behind pointers' "^mytrue +$TMP/mytrue +tmp\.[A-Za-z0-9]+ +2$" \
+	-e 'tp_btf:sched_process_exec/bprm->argc == 3 && p.real_parent.comm == "bash"/' \
+	'count(ev.p.comm, str(ev.bprm.filename), str(bprm->file->f_path.dentry->d_parent->d_name.name))'
+takes 'text in filters, and a pointer that is null' $'^2\t<null>$' \
+	-e 'tp_btf:sched_process_exec/str(bprm->filename) ~ "*/mytrue" && bprm->argc == 2/' \
+	'print(ev.bprm.argc, ev:string "bprm.interpreter.f_path.dentry.d_name.name")'
+
+"$PROFSCRIPT" exec -e 'tp_btf:sys_enter/user("struct timespec64.tv_nsec", regs.dx) == 20000000/' \
+	'print(user("u64", regs.dx), user("struct timespec64.tv_nsec", ev.regs.dx), user("u8", id))' -- sleep 0.02 \
+	>"$TMP/out" 2>&1
+expect_line "a program's memory" $'^0\t20000000\tnil$' "$TMP/out"
+
 cat >"$TMP/exits.lua" <<'EOF'
 return {
   summary = 'Print how processes end',

@@ -115,5 +115,5 @@ PROFSCRIPT_PLAIN=$PROFSCRIPT
 printf '#!/bin/sh\nexec setpriv --bounding-set -sys_admin,-bpf,-perfmon "%s" "$@"\n' "$PROFSCRIPT_PLAIN" >unable
 chmod +x unable
 PROFSCRIPT=./unable
-refused 'without the right to' "^profscript: names: cannot read the string 'filename' of .*not permitted" 3 \
+refused 'without the right to' "^profscript: names: cannot read what is behind 'filename' of .*not permitted" 3 \
 	names.lua --duration 0.1

@@ -99,6 +99,9 @@ describe('differences', function()
     assert.same({ "7 of 107 a:b are hidden from perf by another tracer's BPF program (x, y); --capture bpf has them" },
       differences { hidden = 7, hiders = { 'x', 'y' } })
     assert.same({}, differences { hiders = { 'x' } }) -- it hides nothing
+    assert.same({ '7 of 107 a:b are hidden from perf by the kernel (9 happened while their CPU was idle); '
+      .. '--capture bpf has them' }, differences { hidden = 7, idle = 9 })
+    assert.same({ '7 of 107 a:b are hidden from perf; --capture bpf has them' }, differences { hidden = 7, idle = 6 })
   end)
 
   it('are times without a counter', function()
