@@ -411,7 +411,8 @@ function Output:put_table(spec, rows, at, shown, drawn)
   rows = tables.data(spec, rows)
   for i, column in ipairs(spec.columns) do names[i] = column.name end
   if self._take then return self._take(spec.name, names, rows, self:seconds(at)) end
-  local fixed = { 'table', (self.format == 'csv' and csv_value or json.value)(spec.name), 'time', ('%.6f'):format(self:seconds(at)) }
+  local encode = self.format == 'csv' and csv_value or json.value
+  local fixed = { 'table', encode(spec.name), 'time', ('%.6f'):format(self:seconds(at)) }
   put_heading(self, fixed, names)
   for _, row in ipairs(rows) do put_object(self, fixed, names, row) end
 end

@@ -141,8 +141,8 @@ local function ipv6(address)
 end
 
 --- Returns an IP address as text.
----@param address any a field of 4 or 16 bytes, such as `ev.saddr` or `ev.saddr_v6` of sock:inet_sock_set_state, or so many
---- bytes of a string
+---@param address any a field of 4 or 16 bytes, such as `ev.saddr` or `ev.saddr_v6` of sock:inet_sock_set_state, or so
+--- many bytes of a string
 ---@return string text '10.0.0.1', '::1'
 function names.ip(address)
   local is_text, is_list = type(address) == 'string', type(address) == 'cdata' or type(address) == 'table'

@@ -230,7 +230,8 @@ end
 function Chrome:counter(event, id, title, time, value)
   self:put(',\n{"ph":"C","name":', text.json(('%s %s %d'):format(event.alias, title, id)))
   put_place(self.bytes, { pid = threads.CPUS, tid = threads.CPUS }, time)
-  self:put(stacks.unit(event) == 'nanoseconds' and ',"args":{"ns":' or ',"args":{"count":', ('%.17g'):format(value), '}}')
+  local unit = stacks.unit(event) == 'nanoseconds' and 'ns' or 'count'
+  self:put((',"args":{"%s":%.17g}}'):format(unit, value))
 end
 
 function Chrome:lost(e)
