@@ -422,7 +422,7 @@ page_commands() {
 		fi
 		status=$?
 		picture=$(grep -oE '/[^ ]+[.]svg' <<<"$line")
-		[[ -s $TMP/out || $line == *' -o '*.data* || -s ${picture:-/none} ]] || { status=1; echo 'printed nothing' >>"$TMP/err"; }
+		[[ $status -ne 0 || -s $TMP/out || $line == *' -o '*.data* || -s ${picture:-/none} ]] || { status=1; echo 'printed nothing' >>"$TMP/err"; }
 		[ $status -ne 0 ] || "${2-true}" "$name" 2>>"$TMP/err" || status=1
 		unavailable $status "$name" || result $status "$name" "$TMP/err"
 	done < <(grep -E '^    .*(\./profscript|perf record)' "$1")

@@ -18,10 +18,10 @@ local LARGEST, FULL, UINT64 = 0x7fffffffffffffffULL, 0xffffffffffffffffULL, ffi.
 
 local HIST, SET = ffi.typeof 'struct hist *', ffi.typeof 'struct hist_set *'
 
---- Converts a 64-bit value to a number if that is exact; otherwise returns it unchanged.
+--- Converts a 64-bit value to a number if that is exact; otherwise to a signed one if it is one, which can be negated.
 local function exact(value)
   local n = tonumber(value)
-  return n < 2 ^ 53 and n or value
+  return n < 2 ^ 53 and n or value <= LARGEST and ffi.cast('int64_t', value) or value
 end
 
 --- Converts a threshold for C. One beyond 2^63, such as math.huge, means no threshold.

@@ -7,7 +7,7 @@ local json = {}
 
 local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact as a double
 
---- Encodes a value. 64-bit integers beyond 2^53 are strings: most readers of JSON round numbers to a double. Infinities
+--- Encodes a value. 64-bit integers from 2^53 on are strings: most readers of JSON round numbers to a double. Infinities
 --- and NaN become null.
 ---@param value any
 ---@return string
@@ -16,7 +16,7 @@ function json.value(value)
   if kind == 'string' then return text.json(value) end
   if kind == 'number' then return math.abs(value) < math.huge and units.number(value) or 'null' end
   local rounded = kind == 'cdata' and tonumber(value)
-  if rounded then return math.abs(rounded) <= MAX_EXACT and units.number(value) or '"' .. units.number(value) .. '"' end
+  if rounded then return math.abs(rounded) < MAX_EXACT and units.number(value) or '"' .. units.number(value) .. '"' end
   if kind == 'boolean' then return tostring(value) end
   if kind == 'nil' then return 'null' end
   if kind ~= 'table' then return text.json(tostring(value)) end

@@ -230,7 +230,7 @@ local function fit(laid, columns)
   while total > columns do
     local widest
     for _, one in ipairs(laid) do
-      if one.align == 'left' and one.width > MIN_CUT and (not widest or one.width > widest.width) then widest = one end
+      if one.is_text and one.width > MIN_CUT and (not widest or one.width > widest.width) then widest = one end
     end
     if not widest then return end
     widest.width, total = widest.width - 1, total - 1
@@ -254,7 +254,8 @@ local function lay_out(column, rows)
   local least = display_width(title)
   for _, s in ipairs(cells) do least = math.max(least, display_width(s)) end
   return { column = column, title = title, cells = cells, align = align, width = math.max(column.width or 0, least),
-    least = least, sep = #(column.sep or ' '), has_parts = has_parts }
+    least = least, sep = #(column.sep or ' '), has_parts = has_parts,
+    is_text = align == 'left' or type(rows[1][column.name]) == 'string' and not column.text }
 end
 
 --- Formats the table as text.

@@ -21,6 +21,7 @@ local C = ffi.C
 local output = { safe = text.safe }
 
 local STDOUT, STDERR, FLUSH_SIZE = 1, 2, 65536
+local MUCH = 50000 -- events to print after a signal: half a second
 local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 
 --- The output of a run: the only way to stdout, so that -o, --format json and --format csv work. Control characters
@@ -199,7 +200,7 @@ end
 ---@package
 function Output:is_overdue(n)
   self._shown_events = self._shown_events + n
-  return C.signals_overdue(self._before_signal, self._shown_events)
+  return C.signals_overdue(self._before_signal, self._shown_events, MUCH)
 end
 
 --- Returns whether text was printed, in reports or otherwise.
@@ -277,6 +278,16 @@ function Output:write(s)
   if self.format == 'text' then self:append(s) end
 end
 
+--- Formats text in which 64-bit integers have no suffix.
+local function format_plain(format, ...)
+  local list, i = { ... }, 0
+  for kind in format:gsub('%%%%', ''):gmatch '%%[^%a]*(%a)' do
+    i = i + 1
+    if kind == 's' and type(list[i]) == 'cdata' then list[i] = units.number(list[i]) end
+  end
+  return string.format(format, unpack(list, 1, select('#', ...)))
+end
+
 --- Writes text formatted with string.format. Only in text format.
 ---@param format string
 ---@param ... any
@@ -290,6 +301,7 @@ function Output:printf(format, ...)
     error((line:gsub('^bad argument', 'out:printf: bad argument'))
       .. (is_wide and '; a 64-bit integer is printed with %s, in hexadecimal with bit.tohex()' or ''), 2)
   end
+  if line:find('LL', 1, true) then line = format_plain(format, ...) end
   self:append(line)
 end
 

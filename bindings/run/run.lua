@@ -18,7 +18,7 @@ local services = require 'bindings.run.services'
 local sources = require 'bindings.run.sources'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
-local thread_set = require 'bindings.select.thread_set'
+local thread_set = require 'bpf.groups.thread_set'
 local watch = require 'bindings.run.watch'
 
 local C = ffi.C

@@ -13,7 +13,7 @@ local recorder = require 'bindings.run.recorder'
 local request = require 'bindings.session.request'
 local stacks = require 'bindings.session.stacks'
 local sys = require 'bindings.base.sys'
-local thread_set = require 'bindings.select.thread_set'
+local thread_set = require 'bpf.groups.thread_set'
 local times = require 'bindings.session.times'
 
 local session_api = {}

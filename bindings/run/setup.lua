@@ -3,6 +3,7 @@
 --- order.
 local attach = require 'bindings.select.attach'
 local bit = require 'bit'
+local container_filter = require 'bpf.run.container_filter'
 local dry_run = require 'bpf.run.dry_run'
 local explain = require 'bpf.run.explain'
 local failure = require 'bindings.base.failure'
@@ -110,7 +111,7 @@ end
 ---@param version Version
 ---@param targets? Branch[] see setup.filter()
 function setup.passes(run, version, targets)
-  local limits, containers = version:limits(), target_filter.containers(run)
+  local limits, containers = version:limits(), container_filter.branches(run)
   for _, branch in ipairs(targets or {}) do table.insert(containers or {}, branch) end
   targets = containers or targets
   version:add_passes(targets, limits)

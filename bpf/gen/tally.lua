@@ -28,7 +28,6 @@ local SUM = 16 -- bytes: of the values' lower and upper halves, so that nothing 
 local HIST = kernel_sums.SIZE -- bytes, of wide sums
 local BUCKETS = C.HIST_BUCKETS * WORD
 local LINE = 64 -- of the CPU's cache
-local LARGEST = 0x7ffffffffffffc00ULL -- 2^63 - 1024, the largest that is counted as it is
 local INT64_MAX = 0x7fffffffffffffffULL
 local MAX_KEY = 80 -- bytes
 local BUCKETS_PER_KEY = 16 -- for which there is room
@@ -347,11 +346,10 @@ local function load_value(self, a, one, value_at, noted)
     return a:label(usual)
   end
   a:jump('s<', 0, 0, is_unsigned and huge or 'negative')
-  if one.signed then a:value(1, LARGEST) else a:go(usual) end
-  if one.signed then a:jump_r('<', 0, 1, usual) end
+  a:go(usual)
   a:label(huge)
   if one.signed then increment(a, 7, self.hist_at + AT.huge) end
-  a:value(0, one.signed and LARGEST or INT64_MAX)
+  a:value(0, INT64_MAX)
   a:label(usual)
 end
 

@@ -202,6 +202,10 @@ function typed_events.check(list)
     local one = event.route
     if typed_events.of(event) and one.by ~= 'BPF' and not event.is_derived then
       local why = one.why[#one.why]
+      local is_function = not event.name:find '^tp_btf:'
+      if is_function and why and why.reason:find 'rejects the BPF program: Operation not permitted' then
+        failure.unavailable('%s: this kernel lets no BPF program trace functions (Operation not permitted)', event.name)
+      end
       failure.unavailable('%s: only a BPF program can take it%s', event.name, why and ': ' .. why.reason or '')
     end
   end

@@ -8,7 +8,8 @@ local public_event = require 'bindings.view.public_event'
 
 local tally = {}
 
-local LARGEST = 2 ^ 63 - 1024 -- that a histogram can hold; larger unsigned numbers count as this
+local LARGEST = 0x7fffffffffffffffLL -- that a histogram can hold; larger unsigned numbers count as this
+local EXACT = 2 ^ 53 -- Lua's numbers below it are exact
 
 --- What is counted of an event.
 ---@class TallySettings
@@ -50,13 +51,26 @@ local function value_of(self, event, text, values)
   return expression.type == 'string' and call .. " or 'NULL'" or call, expression.type == 'string'
 end
 
+--- Adds a number that Lua's numbers do not hold to one of two histograms.
+---@param value integer64
+local function add_wide(self, hist, slot, value)
+  if ffi.istype('int64_t', value) and value < 0LL and hist.negative then
+    return hist.negative:add(slot, value == -LARGEST - 1 and LARGEST or -value)
+  end
+  if ffi.istype('uint64_t', value) and value > 0ULL + LARGEST then
+    value = LARGEST
+    self._stats[HUGE] = self._stats[HUGE] + 1
+  end
+  hist.into:add(slot, value)
+end
+
 -- Adds a number to one of two histograms.
-local SIGNED = ([[if n < 0 then negative:add(slot, -n) elseif n < %.0f then positive:add(slot, n)
-  else positive:add(slot, %.0f) stats[2] = stats[2] + 1 end]]):format(LARGEST, LARGEST)
+local ADD = ('if n > %.0f or n < -%.0f then add_wide(slot, exact(ev)) else'):format(EXACT - 1, EXACT - 1)
+local SIGNED = 'if n < 0 then negative:add(slot, -n) else positive:add(slot, n) end end'
 
 --- Returns the chunk of a handler's code, and its last arguments.
 local function compiled(code, arrays, values)
-  local names, all = { 'id_of', 'names', 'stats', 'positive', 'negative', 'each' }, {}
+  local names, all = { 'id_of', 'names', 'stats', 'positive', 'negative', 'each', 'exact', 'add_wide' }, {}
   for i, value in ipairs(arrays) do names[#names + 1], all[#all + 1] = 'into' .. i, value end
   for i, value in ipairs(values) do names[#names + 1], all[#all + 1] = 'v' .. i, value end
   return assert(loadstring(('local %s = ...\nreturn function(ev)\n  %s\nend'):format(table.concat(names, ', '),
@@ -100,7 +114,8 @@ local function generate(self, event, one, settings)
     add('local at%d = %s * %d + %d into%d[at%d] = into%d[at%d] + %s', i, id, sum.width, sum.at, i, i, i, i, number)
   end
   if hist then
-    add('local slot = %s * %d + %d %s', id, hist.width, hist.at, hist.negative and SIGNED or 'positive:add(slot, n)')
+    add('local slot = %s * %d + %d %s %s', id, hist.width, hist.at, ADD,
+      hist.negative and SIGNED or 'positive:add(slot, n) end')
     if settings.each then add 'each(ev, n)' end
   end
   if one.name then
@@ -108,7 +123,8 @@ local function generate(self, event, one, settings)
   end
   local chunk, all = compiled(code, arrays, values)
   return chunk(self._keys and self._keys.id, self._names, self._stats, hist and hist.into, hist and hist.negative,
-    settings.each, unpack(all))
+    settings.each, hist and self._services.expression(event, hist.value).value,
+    hist and function(slot, value) add_wide(self, hist, slot, value) end, unpack(all))
 end
 
 --- Adds an event. Returns its handler.

@@ -129,6 +129,21 @@ function HandlerOffer:by_event()
   return found
 end
 
+--- Returns the account of the histograms of keys of all handlers; nil: there are none.
+---@return Figures?
+function HandlerOffer:figures()
+  local all
+  for _, one in ipairs(self._tallies) do
+    local found = one:figures()
+    if found and all then
+      all.fired, all.read = all.fired + found.fired, all.read + found.read
+    else
+      all = all or found
+    end
+  end
+  return all
+end
+
 ---@param event Event
 ---@return boolean
 function HandlerOffer:sees_all(event)

@@ -20,10 +20,8 @@ enum {
 	/* A request may arrive as two signals: timeout(1) signals its child and then the process
 	 * group. Signals this close together count as one. */
 	TOGETHER = 200000000, /* ns */
-	GRACE = 1000000000,   /* ns to wait for others after SIGTERM and SIGHUP, and for MUCH events
-			       */
-	MUCH = 5000,	      /* events; fewer may take GRACES times as long */
-	GRACES = 20
+	GRACE = 1000000000,   /* ns to wait for others after SIGTERM and SIGHUP, and to do much */
+	GRACES = 20	      /* for less than that */
 };
 
 /* Call this after the flag of a request was set. */
@@ -120,7 +118,7 @@ bool signals_stop_requested(void)
 	return stop_requested;
 }
 
-bool signals_overdue(uint64_t *before, uint64_t done)
+bool signals_overdue(uint64_t *before, uint64_t done, uint64_t much)
 {
 	uint64_t late;
 
@@ -129,7 +127,7 @@ bool signals_overdue(uint64_t *before, uint64_t done)
 		return false;
 	}
 	late = clock_monotonic() - asked_at;
-	return late > GRACE && (done - *before >= MUCH || late > GRACES * (uint64_t)GRACE);
+	return late > GRACE && (done - *before >= much || late > GRACES * (uint64_t)GRACE);
 }
 
 void signals_wait_for_others(bool waits)

@@ -25,10 +25,10 @@ void signals_clear_fd(void);
 /* Returns whether the user asked the run to end. The answer stays true. */
 bool signals_stop_requested(void);
 /* Returns whether what is left to be read or printed after the request is to be left: a second
- * after it, if 5000 events were done since. A slow machine may need longer for fewer, which are not
- * worth a partial result; but no more than 20 seconds. `done` is the number of events so far.
- * *before keeps that at the request, so call it before, too. */
-bool signals_overdue(uint64_t *before, uint64_t done);
+ * after it, if `much` was done since. A slow machine may need longer for less, which is not worth a
+ * partial result; but no more than 20 seconds. `done` is what was done so far. *before keeps that
+ * at the request, so call it before, too. */
+bool signals_overdue(uint64_t *before, uint64_t done, uint64_t much);
 /* Says that the run waits for other programs from now on. Calls nest. */
 void signals_wait_for_others(bool waits);
 /* Returns whether to stop waiting for other programs. The answer stays true. */

@@ -11,11 +11,12 @@
 
 enum {
 	TICK = 10000000, /* ns of CPU time between two looks: loops of calls are in Lua at few */
-	PATIENCE = 75, /* ticks in Lua before it is interrupted, and again before it is given up */
-	CALLS = 40,    /* ticks in C that count with the next one in Lua, which has called it */
-	DELAY = 20,    /* ticks that one counts for at the most, where others have the CPU */
-	SLOW = 25,     /* ticks after which others no longer have the CPU first */
-	FIRST = -20,   /* nice */
+	PATIENCE = 75,	 /* ticks in Lua before it is interrupted */
+	GIVE_UP = 50,	 /* more of them before it is given up */
+	CALLS = 40,	 /* ticks in C that count with the next one in Lua, which has called it */
+	DELAY = 20,	 /* ticks that one counts for at the most, where others have the CPU */
+	SLOW = 25,	 /* ticks after which others no longer have the CPU first */
+	FIRST = -20,	 /* nice */
 	MAX_INTERRUPTS = 200, /* of a script that catches all errors */
 	WAKE = 500000000,     /* ns between two looks at whether a script waits */
 	WAITS = 2,	      /* looks after which it is woken */
@@ -141,7 +142,7 @@ static void on_tick(int number, siginfo_t *info, void *context)
 		step = 1;
 	}
 	ticks_since += step;
-	if (ticks_since > PATIENCE || ++interrupts > MAX_INTERRUPTS)
+	if (ticks_since > GIVE_UP || ++interrupts > MAX_INTERRUPTS)
 		ops.give_up(0, last_code);
 	ops.interrupt();
 }

@@ -7,7 +7,7 @@
  *
  * After a quarter of a second the thread gets the CPU before others, where it may, because a
  * script that returns soon has results. After 0.75 s the interpreter is interrupted. Compiled code
- * and Lua's own functions cannot be interrupted: after another 0.75 s the process is ended. A
+ * and Lua's own functions cannot be interrupted: after another 0.5 s the process is ended. A
  * script that waits, such as in io.read(), is woken and interrupted after a second.
  */
 #pragma once

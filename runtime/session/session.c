@@ -22,6 +22,7 @@ enum {
 	EXIT_WAIT = 1000000,		/* ns */
 	SILENCE = 1000000000,		/* ns */
 	BATCH_TIME = 20000000,		/* ns that a batch should take at most */
+	MUCH = 5000,			/* events to read after a signal, see signals_overdue() */
 	BATCH_MIN = 16,			/* events */
 	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: rejected by a BPF filter of perf */
 };
@@ -469,7 +470,7 @@ static void interrupt(struct session *s)
  * the run is for. */
 static bool leaves_rest(struct session *s)
 {
-	return signals_overdue(&s->events_before_signal, s->stats.events) && s->stopped &&
+	return signals_overdue(&s->events_before_signal, s->stats.events, MUCH) && s->stopped &&
 	       s->source->ops->wait && !s->source->info.is_recorded && !s->keeps_newest;
 }
 

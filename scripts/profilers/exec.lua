@@ -59,7 +59,7 @@ args->ret, str() and @x[comm] = count(); a message says what to write for others
       draw = function() program:print(out, settings) end,
       stop = function()
         at_end()
-        program:print_maps(program.env.print)
+        program:print_maps(program.env.print, opt.top)
         program:print(out, settings)
       end,
     }

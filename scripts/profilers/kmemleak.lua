@@ -105,6 +105,7 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
     than = { type = 'duration', help = 'report only objects older than T' },
     comm = { type = 'flag', help = 'print which tasks allocated the objects' },
     call_graph = { help = 'record stacks of allocations' },
+    srcline = {},
     user_callchain = {},
     kernel_callchain = {},
     filter = {},

@@ -27,10 +27,12 @@ end
 local function fill(row, positive, negative)
   local p, n = positive and positive:stats(), negative and negative:stats()
   row.calls = (p and p.count or 0) + (n and n.count or 0)
-  row.total = (p and p.sum or 0) - (n and n.sum or 0)
+  row.total = n and tonumber(p and p.sum or 0) - tonumber(n.sum) or p.sum
   row.min, row.max = n and -n.max or p.min, p and p.max or -n.min
   row.avg = math.floor(tonumber(row.total) / row.calls)
-  for _, stats in pairs { p or n, n or p } do if stats.avg ~= stats.avg then row.avg = stats.avg end end
+  for _, stats in pairs { p or n, n or p } do
+    if stats.avg ~= stats.avg then row.avg, row.total = stats.avg, stats.avg end -- the sum is too large
+  end
   row.variance = variance(p, n)
   row.stddev = math.sqrt(row.variance)
   row.p99 = quantile(positive, negative, 0.99)

@@ -17,7 +17,7 @@ perf's event of that name, which has no address.]],
   },
   unsupported = { 'event' },
   options = flamegraph.options { period = { type = 'integer', help = 'sample every Nth page fault' }, call_graph = {},
-    user_callchain = {}, kernel_callchain = {}, filter = {}, self = {} },
+    srcline = {}, user_callchain = {}, kernel_callchain = {}, filter = {}, self = {} },
 
   start = function(opt, out, session)
     local flame = flamegraph.new(opt, session, out, { title = 'page faults', unit = 'faults' })

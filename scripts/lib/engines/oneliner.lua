@@ -11,6 +11,7 @@ local bpftrace_words = require 'lib.bpftrace_words'
 local failure = require 'bindings.base.failure'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'
+local nearest = require 'lib.nearest'
 local number_names = require 'lib.names'
 local tables = require 'lib.table'
 local public_event = require 'bindings.view.public_event'
@@ -318,7 +319,8 @@ end
 
 --- Prints the maps that have values.
 ---@param print fun(...) of one-liners
-function Program:print_maps(print)
+---@param limit? integer most rows of each, then the largest values
+function Program:print_maps(print, limit)
   local names = {}
   for name in pairs(self._maps) do names[#names + 1] = name end
   table.sort(names)
@@ -326,7 +328,7 @@ function Program:print_maps(print)
     local value = rawget(self.env, 'map_' .. name:sub(2))
     if oneliner.is_map(value) then
       if #names > 1 then print(name .. ':') end
-      print(value)
+      print(value, limit)
     elseif value ~= nil then
       print(name .. ':', value)
     end
@@ -486,6 +488,15 @@ local function share(scope, shared)
   }
 end
 
+--- Appends the nearest function to a message about an unknown name: they are no globals.
+local function with_hint(message)
+  local names = {}
+  for i, one in ipairs(oneliner.FUNCTIONS) do names[i] = one[1] end
+  return (message:gsub("(undeclared global '([^'\n]*)')%f[\n%z]", function(text, name)
+    return text .. nearest.hint(name, names)
+  end))
+end
+
 --- Loads the parts of a one-liner: what runs before the first event, for each event, and at the end. Names that one of
 --- them assigns are variables of all; any other unknown name is an error.
 ---@param sources string[]
@@ -495,6 +506,7 @@ end
 ---@return string? message
 function oneliner.load(sources, env, shared)
   local list, scope, known, assigned = {}, getmetatable(env).__index, {}, {}
+  failure.add_script '=exec'
   for i, source in ipairs(sources) do
     local chunk, message = wide_keys.load('return function(ev) ' .. source .. '\nend', '=exec', 't', env)
     if not chunk then return nil, message end
@@ -506,7 +518,7 @@ function oneliner.load(sources, env, shared)
   end
   for _, chunk in ipairs(list) do
     local message = globals.check('exec', chunk, known)
-    if message then return nil, message end
+    if message then return nil, with_hint(message) end
   end
   if shared then
     for name in pairs(assigned) do

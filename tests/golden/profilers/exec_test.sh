@@ -30,6 +30,9 @@ perf script -i "$DATA/sched.data" -F trace 2>/dev/null |
 	sort >"$TMP/want"
 one_liner sched '@last[args->next_comm] = args->next_pid' -e sched:sched_switch --csv | tail -n +2 | cut -d, -f3- | sort >"$TMP/got"
 check 'exec: a map of values' diff "$TMP/want" "$TMP/got"
+one_liner sched '@last[args->next_comm] = args->next_pid' -e sched:sched_switch --csv --top 1 >"$TMP/got"
+check 'exec: the largest of them' test "$(cut -d, -f4 "$TMP/got")" = "value
+$(cut -d, -f2 "$TMP/want" | sort -n | tail -n 1)"
 one_liner syscalls 'if probe == "raw_syscalls:sys_enter" then @at[tid] = nsecs elseif @at[tid] then @n++; delete(@at[tid]) end' \
 	-e raw_syscalls:sys_enter,raw_syscalls:sys_exit --csv >"$TMP/got"
 pairs=$("$PROFSCRIPT" multi-trace -k common_pid -e raw_syscalls:sys_enter -e raw_syscalls:sys_exit --csv \
@@ -54,7 +57,10 @@ on_sched 'Lua that does not end' 2 "exec: exec:.*'end' expected" exec -e $switch
 on_sched 'too many keys' 2 'exec: line 1: count takes 0 to 4 arguments' exec -e $switch 'count(1,2,3,4,5)'
 on_sched 'a field in Lua' 1 "exec:1: event $switch has no field 'prev_pdi'; did you mean 'prev_pid'" \
 	exec -e $switch 'count(ev.prev_pdi)'
-on_sched 'an undeclared name' 2 "exec: exec:1: undeclared global 'coun'" exec 'coun(1)'
+on_sched 'an undeclared name' 2 "exec: exec:1: undeclared global 'coun'; did you mean 'count'?" exec 'coun(1)'
+on_sched 'an error below str()' 1 "exec:1: event sched:sched_switch has no field 'argv'" \
+	exec -e $switch 'print(str(args->argv))'
+on_sched 'a wrong row' 1 'exec:1: out:row takes a list of names and values' exec -e $switch 'row(1)'
 on_sched 'a name that is computed' 1 "exec:1: event .* has no field 'x1'" exec 'local n = "x" .. 1  print(ev[n])'
 on_sched 'a key that is none' 1 'exec:1: a table cannot be a key' exec 'count({})'
 "$PROFSCRIPT" exec --input "$DATA/sched.data" -e $switch --begin 'last = {}' 'x = 1 - last[1]' 2>"$TMP/err"

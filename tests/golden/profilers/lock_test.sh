@@ -40,3 +40,4 @@ csv lock --input "$DATA/locks.data" --only kernel
 check '--only kernel' bash -c "! tail -n +2 '$TMP/out' | grep -v '\[kernel\]'"
 csv lock --input "$DATA/locks.data" --only user --than 1h
 check '--than: no wait is so long' test "$(wc -l <"$TMP/out")" -le 1
+expect_output lock-hist locks lock --only user --hist

@@ -16,3 +16,9 @@ events='raw_syscalls:sys_exit/ret > -100 && ret < 100000'
 	--input "$DATA/syscalls.data" | variance >"$TMP/want"
 check 'num-dist: the variance of negative and positive numbers' test "$(wc -w <"$TMP/want")" -eq 2
 check 'is that of SQL' diff "$TMP/want" "$TMP/got"
+
+# Numbers that doubles do not hold are not rounded.
+for one in 9007199254740993 -9007199254740993; do
+	"$PROFSCRIPT" num-dist -e "$events/num=\"$one\"/" --json --input "$DATA/syscalls.data" >"$TMP/out"
+	expect_line "num-dist: $one" "\"min\":\"$one\",.*\"p99\":\"$one\",\"max\":\"$one\"," "$TMP/out"
+done

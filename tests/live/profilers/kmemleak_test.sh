@@ -20,10 +20,11 @@ if [ "$(uname -m)" = x86_64 ] && [ -e /sys/bus/event_source/devices/uprobe ]; th
 	csv kmemleak -m 1024 -g "${probes[@]}" -- "$leak" 500
 	rows 'exactly what leaks' 'c["bytes"] == 50000 && c["objects"] == 50 && c["stack"] ~ / main\+/'
 	check 'and nothing else' test "$(column objects)" = 50
-	"$PROFSCRIPT" kmemleak -m 1024 --comm -g "${probes[@]}" -- "$leak" 500 >"$TMP/out"
+	"$PROFSCRIPT" kmemleak -m 1024 --comm -g --srcline "${probes[@]}" -- "$leak" 500 >"$TMP/out"
 	expect_line 'all of it' '^TOTAL alloc 1000 free 950$' "$TMP/out"
 	expect_line 'by stack' '^Leak of 50000 bytes in 50 objects allocated from:' "$TMP/out"
 	expect_line '--comm' '^    comms: leak\(50000/50\)$' "$TMP/out"
+	expect_line '--srcline' ' main\+0x[0-9a-f]+ \(.*/leak\) leak\.c:[0-9]+$' "$TMP/out"
 	"$PROFSCRIPT" kmemleak -m 1024 --flame-graph "$TMP/leak.folded" "${probes[@]}" -- "$leak" 500 >"$TMP/out" 2>"$TMP/err"
 	expect_line '--flame-graph: leaked bytes' '^leak;(.*;)?main 50000$' "$TMP/leak.folded"
 	check '--flame-graph: and no others' test "$(awk '{ n += $NF } END { print n }' "$TMP/leak.folded")" = 50000

@@ -27,3 +27,8 @@ wait='(left|right) \([0-9]+\) waits for 0x[0-9a-f]+ of (left|right) \([0-9]+\)'
 expect_line 'threads that wait for each other' \
 	"^lock: $wait, $wait\$" "$TMP/err"
 expect_line 'waits that last are counted' ' mutex +1 .* lock_both +(left|right) ' "$TMP/out"
+
+"$PROFSCRIPT" lock --only user --holds -m 1024 --csv -- "$locks" $count >"$TMP/out" 2>"$TMP/err"
+for thread in holder waiter; do
+	expect_line "--holds: the $thread" "^holds \(ns\),[0-9.]+,work_lock,$thread,$count," "$TMP/out"
+done

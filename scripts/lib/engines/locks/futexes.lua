@@ -33,7 +33,8 @@ local function wait_of(ev, mutex_of)
   local op, value = band(ev.op, OPERATION), ev.val
   if op == WAIT then
     if value == CONTENDED then return MUTEX, word(mutex_of(ev), 8) end
-    if value >= WAITERS then return ROBUST, value % (OWNER + 1) end
+    local owner = value % (OWNER + 1)
+    if value >= WAITERS and owner > 0 and owner < threads.MAX then return ROBUST, owner end
     return OTHER, 0
   end
   if op == LOCK_PI or op == LOCK_PI2 then return PI, word(mutex_of(ev), 0) % (OWNER + 1) end
@@ -85,22 +86,21 @@ end
 --- Adds the handlers of futexes.
 ---@param handlers table
 ---@param session Session
----@param ours Threads
 ---@param sums LockReport
 ---@param mutex_of fun(ev: Ev): string returns the memory at the futex
 ---@return FutexWaits
-function futexes.follow(handlers, session, ours, sums, mutex_of)
+function futexes.follow(handlers, session, sums, mutex_of)
   local enter = session.event { ENTER, stack = true, resolve = 'data' }
   local exit = session.event { EXIT }
   local since, stacks, addresses = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX)
   local types, owners, pids, seen = array.new(threads.MAX), array.new(threads.MAX), array.new(threads.MAX), {}
-  local has, known_from = ours.has, 0
+  local known_from = 0
 
   function sums.user_type(kind) return TYPES[kind] end
   if sums.opt.input then mutex_of = function() return '' end end -- perf does not record it
   handlers[enter] = function(ev)
     local tid = ev._tid
-    if tid <= 0 or tid >= threads.MAX or not has(tid) then return end
+    if tid <= 0 or tid >= threads.MAX then return end
     local kind, owner = wait_of(ev, mutex_of)
     if not kind then return end
     if types[tid] == 0 then seen[#seen + 1] = tid end

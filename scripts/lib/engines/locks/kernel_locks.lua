@@ -23,19 +23,18 @@ end
 --- Adds the handlers of locks of the kernel.
 ---@param handlers table
 ---@param session Session
----@param ours Threads
 ---@param sums LockReport
-function kernel_locks.follow(handlers, session, ours, sums)
+function kernel_locks.follow(handlers, session, sums)
   local first, second = session.event { BEGIN, stack = true }, session.event { END }
   -- By thread, twice: a thread that waits and sleeps may be interrupted, and wait for a spinlock there.
   local since, stacks = array.new(2 * threads.MAX), array.new(2 * threads.MAX)
   local flags, locks = array.new(2 * threads.MAX), array.new(2 * threads.MAX)
-  local has, known_from, key_of = ours.has, 0, report.kernel_key
+  local known_from, key_of = 0, report.kernel_key
 
   sums.kernel_type = kernel_locks.type_of
   handlers[first] = function(ev)
     local tid = ev._tid
-    if tid <= 0 or tid >= threads.MAX or not has(tid) then return end
+    if tid <= 0 or tid >= threads.MAX then return end
     local at = 2 * tid + bit.band(ev.flags, SPIN)
     since[at], stacks[at], flags[at], locks[at] = ev._time, ev._stack, ev.flags, key_of(ev:u64 'lock_addr')
   end

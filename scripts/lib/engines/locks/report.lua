@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The report of lock: waits by lock, type, caller and owner.
+local aggregate = require 'lib.aggregate'
 local array = require 'lib.array'
 local intern = require 'lib.intern'
 local tables = require 'lib.table'
@@ -17,7 +18,7 @@ local UNKNOWN = '<...>'
 local OF_LOCKS = { '^__traceiter', '^trace_', '^bpf_', 'slowpath', '^_*mutex_', '^_*down_', '^_*up_', '^_*rwsem_',
   '^_raw_', '^queued_', '^native_queued', '^__pv_', '^pcpu_', '^percpu_', '^rt_mutex', '^__?rt_', '^contention',
   '^_*lll_', '^_*pthread_', '^_*GI_', '^_*futex', 'futex_wait', '^syscall$', '^sem_', '^__new_sem', '^_*cnd_',
-  '^_*mtx_' }
+  '^_*mtx_', '^%[libc%A', '^%[libpthread%A' }
 
 local function is_of_locks(name)
   for _, pattern in ipairs(OF_LOCKS) do
@@ -29,6 +30,7 @@ end
 ---@class LockReport
 ---@field kernel_type fun(kind: integer): string
 ---@field user_type fun(kind: integer): string
+---@field holds? fun(out: Output, limit: integer) see holds.follow()
 ---@field cycles? fun(time: number): string[] returns threads that wait for each other, as text
 local Report = {}
 Report.__index = Report
@@ -49,6 +51,7 @@ function report.new(opt, out, session)
     keys = intern.new(4, MAX_KEYS), -- process or 0, address, stack, type and owner
     totals = array.new(MAX_KEYS + 1), counts = array.new(MAX_KEYS + 1), longest = array.new(MAX_KEYS + 1),
     names = {}, -- of locks, by id
+    hists = opt.hist and aggregate.new('hist', { 'lock', 'type' }, { name = 'waits (ns)' }),
     spec = tables.new('lock', {
       { name = 'task' }, { name = 'lock' }, { name = 'type' }, { name = 'count', title = 'waits', metric = 'counter' },
       { name = 'total_ns', title = 'total', unit = 'ns' }, { name = 'max_ns', title = 'max', unit = 'ns' },
@@ -72,18 +75,24 @@ function Report:add(ns, pid, address, kind, stack, owner, ev)
   if ns <= self.than then return end
   local totals, counts, longest = self.totals, self.counts, self.longest
   local id = self.keys.id(pid, address, stack, owner * KINDS + kind)
-  if not self.names[id] then self:_name(id, pid, address, ev) end
+  if not self.names[id] then
+    self.names[id] = report.name_of(self.session, ev, pid == 0 and KERNEL + address or address)
+  end
   totals[id], counts[id] = totals[id] + ns, counts[id] + 1
   if ns > longest[id] then longest[id] = ns end
+  if self.hists then self.hists:add(ns, self.names[id], (pid > 0 and self.user_type or self.kernel_type)(kind)) end
 end
 
---- Notes the name of a lock: its symbol, if it is a variable or a member of one.
-function Report:_name(id, pid, address, ev)
-  local where = pid == 0 and KERNEL + address or address
-  local symbol = ev and self.session.address_text(ev, where) or ''
+--- Returns the name of a lock: its symbol, if it is a variable or a member of one.
+---@param session Session
+---@param ev? Ev of its process; nil: none is at hand
+---@param address number|integer64
+---@return string
+function report.name_of(session, ev, address)
+  local symbol = ev and session.address_text(ev, address) or ''
   local name, offset = symbol:match '^([%a_][^%[]*)%+0x(%x+)$'
   local is_near = name and tonumber(offset, 16) < MOST_OFFSET
-  self.names[id] = is_near and (offset == '0' and name or symbol) or report.address(where)
+  return is_near and (offset == '0' and name or symbol) or report.address(address)
 end
 
 --- Returns the function that has wanted the lock.
@@ -154,6 +163,11 @@ function Report:print(time)
       for _, line in ipairs(self.session.stack_lines(row.stack)) do self.out:print('    ' .. line) end
     end
   end
+  if self.hists then
+    self.hists:print(self.out, { limit = self.opt.top })
+    self.hists:clear()
+  end
+  if self.holds then self.holds(self.out, self.opt.top) end
   for _, line in ipairs(self.cycles and self.cycles(time) or {}) do
     self.out:warn('lock: ' .. text.safe(line))
   end

@@ -96,12 +96,14 @@ for args in "trace --capture bpf -e $call" "trace --capture bpf --overwrite -e $
 	check "$args: a sum" grep -qE '^(bytes of captured events|ends of pairs) +[1-9][0-9]* +0 +0 +[1-9]' err
 done
 check 'each end of a pair is in a sum' grep -qE '^ends of pairs +500 +0 +0 +500 ' err
-workload syscalls 500
-start exec -v --capture bpf -e "$call" 'hist(ev.id, ev._tid)' -p "$WORKLOAD"
-go
-wait $tracer
-check 'each value is in a bucket' grep -qE '^values in histograms +500 +0 +0 +500 ' err
-no_difference 'a histogram of each thread'
+for calls in 'hist(ev.id, ev._tid)' 'hist(ev.id, ev._tid) count(ev._cpu)'; do # declared, and found in a handler
+	workload syscalls 500
+	start exec -v --capture bpf -e "$call" "$calls" -p "$WORKLOAD"
+	go
+	wait $tracer
+	check "$calls: each value is in a bucket" grep -qE '^values in histograms +500 +0 +0 +500 ' err
+	no_difference "$calls"
+done
 for profiler in oncpu task-state; do
 	"$PROFSCRIPT" $profiler -v --duration 100ms >out 2>err
 	no_difference $profiler

@@ -78,6 +78,18 @@ for bad in "{ 'cpu-clock', frequency = 1 }|unknown parameter 'frequency'" "{ 'cp
 done
 check_status '-F without an event to sample' 2 "$PROFSCRIPT" trace -e sched:sched_switch -F 99
 
+# Group, container and node, as samples have them and as programs count them.
+for how in perf bpf; do
+	"$PROFSCRIPT" exec -e "raw_syscalls:sys_enter/id==$GETPPID/" 'count(ev._node, ev._container, ev._cgroup)' --capture $how \
+		--format csv -- "$TOP/build/workloads/syscalls" 500 2>"$TMP/err" | tail -n +2 | sed 's/^".*",[0-9.]*,//' >"$TMP/of.$how"
+	grep -q 'not possible' "$TMP/err" && skip 'group, container and node' "$(head -n 1 "$TMP/err")" && how=perf && break
+	expect_line "group, container and node, $how" '^[0-9]+,[^,]+,[0-9]+,500$' "$TMP/of.$how"
+done
+check 'are the same' cmp "$TMP/of.perf" "$TMP/of.$how"
+expect_line 'and conditions' '^500$' <("$PROFSCRIPT" exec -e "raw_syscalls:sys_enter/id==$GETPPID && _container==\"$(
+	cut -d, -f2 "$TMP/of.perf")\" && _node==$(cut -d, -f1 "$TMP/of.perf")/" 'count()' --csv -- \
+	"$TOP/build/workloads/syscalls" 500 2>/dev/null | tail -n 1 | sed 's/.*,//')
+
 # The control group of the thread, with tracepoints and with clocks.
 root=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
 group=$root/profscript-test-$$

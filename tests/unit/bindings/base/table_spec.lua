@@ -102,6 +102,12 @@ describe('columns', function()
       tables.render(spec, { row }, false, 24))
   end)
 
+  it('are also cut if their texts are at the right', function()
+    local spec = tables.new('t', { { name = 'k', align = 'right' }, { name = 'n' } })
+    assert.equal(lines('              k     n', '--------------- -----', 'pppppppppppppp… 12345'),
+      tables.render(spec, { { k = ('p'):rep(18), n = 12345 } }, false, 21))
+  end)
+
   it('are cut where a terminal ends, the widest text first', function()
     local spec = tables.new('t', { { name = 'k' }, { name = 'n' }, { name = 'path' } })
     local row = { k = ('ä'):rep(30), n = 12345, path = ('p'):rep(20) }

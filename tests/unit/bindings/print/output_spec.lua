@@ -123,6 +123,20 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
     end
   end)
 
+  it('formats 64-bit integers without a suffix', function()
+    local out = new 'text'
+    out:printf('%s %% %-3s|%s %x\n', 5ULL, -7LL, '5LL', 255ULL)
+    out:flush()
+    assert.equal('5 % -7 |5LL ff\n', read())
+  end)
+
+  it('quotes integers in JSON that most readers would round', function()
+    local out = new 'json'
+    out:record('x', { a = 9007199254740991LL, b = 9007199254740993LL, c = -9007199254740993LL }, { 'a', 'b', 'c' })
+    out:flush()
+    assert.truthy(read():find('"a":9007199254740991,"b":"9007199254740993","c":"-9007199254740993"', 1, true))
+  end)
+
   it('prints records in every format', function()
     local fields = { pid = 1, addr = 0xffff888000000000ULL, comm = 'a b\n', stack = { 'f', 'g;h' }, none = 1 / 0 }
     local expected = {

@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- Container filter: what --container means for events that no program takes.
+local bit = require 'bit'
+local dispatch = require 'bindings.view.dispatch'
+local failure = require 'bindings.base.failure'
+local ffi = require 'ffi'
+local route = require 'bpf.plan.route'
+
+local C = ffi.C
+local container_filter = {}
+
+--- Returns the branches that drop samples of perf from tasks in other containers than those of --container. They are of
+--- all tasks, because perf has only groups that exist when they are opened. Programs have their own look.
+---@param run Run
+---@return Branch[]?
+function container_filter.branches(run)
+  if not run.opt.container or run.everywhere then return end
+  local branches, part = {}, run.services.part
+  for _, event in ipairs(run.events.list) do
+    local request, is_read = event.request, route.is_read(event.route) and not event.route.is_captured
+    local is_sampled = is_read and request.counted == 0 and request.record == 0 and not event.machine
+    if request.counted == 1 and #run.opt.cgroups == 0 then
+      failure.unavailable('%s: no container %s: the kernel counts events only of containers that exist', run.name,
+        table.concat(run.opt.container, ', '))
+    elseif is_sampled and event.tracepoint and request.attr.sample_stack_user > 0 then
+      failure.usage('%s: --call-graph with copied stacks does not work with --container', run.name)
+    elseif is_sampled then
+      request.everywhere, request.sample = 1, bit.bor(request.sample, C.PERF_SAMPLE_CGROUP)
+      branches[#branches + 1] = {
+        class = event.class,
+        code = ('if not inside[tonumber(part(e, %d))] then %s end'):format(C.PERF_SAMPLE_CGROUP,
+          dispatch.reject 'target'),
+        bound = { inside = run.in_kernel:groups(), part = part },
+      }
+    end
+  end
+  return branches
+end
+
+return container_filter
