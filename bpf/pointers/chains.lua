@@ -155,7 +155,7 @@ function chains.of(owner)
   mentions.any({ owner.script.profiler.start }, function() return false end, function(fn)
     chains.of_calls(list, fn)
     chains.of_function(list, fn)
-  end)
+  end, mentions.is_library())
   by_owner[owner] = list
   return list
 end
