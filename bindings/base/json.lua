@@ -7,8 +7,8 @@ local json = {}
 
 local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact as a double
 
---- Encodes a value. 64-bit integers from 2^53 on are strings: most readers of JSON round numbers to a double. Infinities
---- and NaN become null.
+--- Encodes a value. 64-bit integers from 2^53 on are strings: most readers of JSON round numbers to a double.
+--- Infinities and NaN become null.
 ---@param value any
 ---@return string
 function json.value(value)
