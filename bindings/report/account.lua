@@ -142,10 +142,7 @@ function Account:close(run)
     local f, again, idle = self._list[i], run.in_kernel:count_again(event)
     if f.is_exact and again and again > f.fired + f.margin then f.hidden, f.idle = again - f.fired, idle end
     f.hiders = run.in_kernel:hiders(event)
-    if f.captures_lost == 0 then
-      local n, is_all = f.read + f.early + f.rest, run.in_kernel:captures_all(event)
-      f.counted, f.doubt = run.in_kernel:witness(event, n, is_all)
-    end
+    if f.captures_lost == 0 then f.counted, f.doubt = run.in_kernel:recount(event, f.read + f.early + f.rest) end
   end
   for _, f in ipairs(run.in_kernel:taken()) do table.insert(self._list, f) end
 end

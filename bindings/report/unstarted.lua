@@ -30,13 +30,12 @@ end
 
 --- Returns whether each call of a thread has both events.
 local function are_calls(config, per_thread)
-  local stages = config.stages
-  local first, last = stages[1][1], stages[#stages][1]
+  local starts, ends = config.stages[1], config.stages[2]
   local function is_whole(event, name)
     return event.name == name and not (event.filters.kernel or event.filters.user or event.gate)
   end
-  return #stages == 2 and #stages[1] == 1 and is_whole(first, 'raw_syscalls:sys_enter')
-    and is_whole(last, 'raw_syscalls:sys_exit') and pair_keys.are_threads(config, per_thread)
+  return #config.stages == 2 and #starts == 1 and is_whole(starts[1], 'raw_syscalls:sys_enter')
+    and is_whole(ends[1], 'raw_syscalls:sys_exit') and pair_keys.are_threads(config, per_thread)
 end
 
 --- Returns such a line about a matcher of system calls; nil: there are none, or the starts may be elsewhere.
@@ -48,7 +47,7 @@ local function line_of(run, feed, before)
   if is_part or is_cut or found.unstarted == 0 or not are_calls(feed.config, run.per_thread) then return end
   local n = ffi.new 'uint32_t[1]'
   C.session_threads(run.session, n)
-  if run.is_recorded then before = nil elseif n[0] > 0 then before = n[0] end
+  before = not run.is_recorded and (n[0] > 0 and n[0] or before) or nil
   return unstarted.text(found.unstarted, tonumber(stats.began), before)
 end
 

@@ -28,6 +28,8 @@ local ELSEWHERE = {
   elapsed = { 'times are since the run began', 'write ev._time' },
   kaddr = { 'there is no kaddr()', 'write profscript kcore' },
   ntop = { 'ntop() is ip() here', 'write ip(ev.saddr)' },
+  strftime = { 'there is no strftime()', 'tables have the time of day, and trace has it in each line' },
+  func = { 'func is the event here', 'write ev._event' },
   stddev = { 'stddev() is a column of stats() here', 'write stats(VALUE, KEY)' },
   variance = { 'variance() is a column of stats() here', 'write stats(VALUE, KEY)' },
   strerror = { 'strerror() is errno() here', 'write errno(ev.ret)' },
@@ -179,6 +181,9 @@ local function word_at(source, at, after, token, own)
     if stop then return token .. '(ev, ', stop end
   end
   if own[token] then return end
+  if (token == 'kstack' or token == 'ustack') and source:find('^%s*%(%s*%d', after) then
+    refuse(source, at, token .. ' takes no number of frames', ('write %s, and -e EVENT//max-stack=N/'):format(token))
+  end
   if VARIABLES[token] then return VARIABLES[token], after end
   local elsewhere = ELSEWHERE[token]
   if elsewhere then refuse(source, at, elsewhere[1], elsewhere[2]) end

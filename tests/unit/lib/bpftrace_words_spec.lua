@@ -65,6 +65,8 @@ describe('words of bpftrace', function()
       ['if (x) { y }'] = 'blocks have no braces in Lua at column 8',
       ['kprobe:vfs_read { @++ }'] = 'write exec -e kprobe:vfs_read CODE',
       ['$x = 1'] = 'variables have no $',
+      ['count(kstack(3))'] = 'kstack takes no number of frames at column 7; write kstack, and -e EVENT//max-stack=N/',
+      ['@ = variance(args.ret)'] = 'variance() is a column of stats() here at column 5; write stats(VALUE, KEY)',
       ['n += 1'] = 'Lua has no += at column 3; write n = n + 1',
       ['@[f(] = 1'] = "the '[' is not closed at column 2",
     } do
