@@ -2,7 +2,6 @@
 --- The set-up of a run, as stages. Each needs what the stages before have found out. bindings/run/driver.lua has their
 --- order.
 local attach = require 'bindings.select.attach'
-local bit = require 'bit'
 local container_filter = require 'bpf.run.container_filter'
 local dry_run = require 'bpf.run.dry_run'
 local explain = require 'bpf.run.explain'
@@ -111,9 +110,8 @@ end
 ---@param version Version
 ---@param targets? Branch[] see setup.filter()
 function setup.passes(run, version, targets)
-  local limits, containers = version:limits(), container_filter.branches(run)
-  for _, branch in ipairs(targets or {}) do table.insert(containers or {}, branch) end
-  targets = containers or targets
+  local limits = version:limits()
+  targets = container_filter.branches(run, targets)
   version:add_passes(targets, limits)
   run:print_only(function() return printed.events(run, version.checked) end)
   run:call('prepare', taken_by(targets, limits, run.events.list))
@@ -138,9 +136,7 @@ end
 function setup.open(run, version, begin_target)
   local err, n, tids, opt = ffi.new 'struct error', ffi.new 'uint32_t[1]', {}, run.opt
   local target, anchors = attach.target(opt, run.workload, run.everywhere, run.marks, run.begun)
-  for _, event in ipairs(run.events.list) do
-    if bit.band(event.request.sample, C.PERF_SAMPLE_CGROUP) ~= 0 then target.groups = 1 end
-  end
+  target.groups = container_filter.reads_groups(run.events.list)
   C.session_set_interval(run.session, run.interval)
   -- It began when the run began to wait for other machines.
   if opt.duration then C.session_set_duration(run.session, math.max(opt.duration - (opt.waited or 0), 1)) end

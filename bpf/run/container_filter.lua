@@ -12,10 +12,12 @@ local container_filter = {}
 --- Returns the branches that drop samples of perf from tasks in other containers than those of --container. They are of
 --- all tasks, because perf has only groups that exist when they are opened. Programs have their own look.
 ---@param run Run
----@return Branch[]?
-function container_filter.branches(run)
-  if not run.opt.container or run.everywhere then return end
-  local branches, part = {}, run.services.part
+---@param branches? Branch[] that drop events of other threads
+---@return Branch[]? branches these, and those
+function container_filter.branches(run, branches)
+  if not run.opt.container or run.everywhere then return branches end
+  local part = run.services.part
+  branches = branches or {}
   for _, event in ipairs(run.events.list) do
     local request, is_read = event.request, route.is_read(event.route) and not event.route.is_captured
     local is_sampled = is_read and request.counted == 0 and request.record == 0 and not event.machine
@@ -35,6 +37,16 @@ function container_filter.branches(run)
     end
   end
   return branches
+end
+
+--- Returns 1 if the samples of one of the events have the control group, else 0.
+---@param list Event[]
+---@return integer
+function container_filter.reads_groups(list)
+  for _, event in ipairs(list) do
+    if bit.band(event.request.sample, C.PERF_SAMPLE_CGROUP) ~= 0 then return 1 end
+  end
+  return 0
 end
 
 return container_filter
