@@ -8,6 +8,7 @@
 local buffer = require 'bindings.base.buffer'
 local check = require 'bindings.base.check'
 local ffi = require 'ffi'
+local json = require 'bindings.base.json'
 local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local tables = require 'bindings.base.table'
@@ -21,7 +22,6 @@ local output = { safe = text.safe }
 
 local STDOUT, STDERR, FLUSH_SIZE = 1, 2, 65536
 local MUCH = 50000 -- events to print after a signal: half a second
-local MAX_EXACT = 2 ^ 53 -- integers above it are no longer exact as a double
 local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 
 --- The output of a run: the only way to stdout, so that -o, --format json and --format csv work. Control characters
@@ -305,38 +305,6 @@ function Output:printf(format, ...)
   self:append(line)
 end
 
-local json_value
-
-local function json_list(list)
-  local parts = {}
-  for i, value in ipairs(list) do parts[i] = json_value(value) end
-  return '[' .. table.concat(parts, ',') .. ']'
-end
-
---- Encodes a value as JSON. 64-bit integers beyond 2^53 are strings: most readers of JSON round numbers to a double.
---- Infinities and NaN become null.
-function json_value(value)
-  local kind = type(value)
-  if kind == 'string' then return text.json(value) end
-  if kind == 'number' then return math.abs(value) < math.huge and units.number(value) or 'null' end
-  local rounded = kind == 'cdata' and tonumber(value)
-  if rounded then return math.abs(rounded) < MAX_EXACT and units.number(value) or '"' .. units.number(value) .. '"' end
-  if kind == 'boolean' then return tostring(value) end
-  if kind == 'table' then return json_list(value) end
-  return kind == 'nil' and 'null' or text.json(tostring(value))
-end
-
-output.json = json_value
-
---- Returns a JSON object with the members of a list of { name, encoded value }.
----@param members string[][]
----@return string
-function output.object(members)
-  local parts = {}
-  for i, member in ipairs(members) do parts[i] = text.json(member[1]) .. ':' .. member[2] end
-  return '{' .. table.concat(parts, ',') .. '}'
-end
-
 --- Encodes a value as text, also for the contents of a CSV field. nil, NaN and infinities become an empty string.
 local function plain_value(value)
   if type(value) == 'table' then
@@ -346,7 +314,7 @@ local function plain_value(value)
   end
   if type(value) == 'string' then return text.safe(value) end
   if type(value) == 'cdata' and tonumber(value) then return units.number(value) end
-  local s = json_value(value)
+  local s = json.value(value)
   return s == 'null' and '' or s
 end
 
@@ -362,7 +330,7 @@ local function put_object(self, fixed, names, row)
     parts[#parts + 1] = csv and encoded or text.json(name) .. ':' .. encoded
   end
   for i = 1, #fixed, 2 do put(fixed[i], fixed[i + 1]) end
-  for _, name in ipairs(names) do put(name, csv and csv_value(row[name]) or json_value(row[name])) end
+  for _, name in ipairs(names) do put(name, csv and csv_value(row[name]) or json.value(row[name])) end
   local line = table.concat(parts, ',')
   self:append(csv and line .. '\n' or '{' .. line .. '}\n')
 end
@@ -379,8 +347,6 @@ local function put_heading(self, fixed, names)
   self._headings[key] = true
   self:append(line .. '\n')
 end
-
-local function encode(self, value) return self.format == 'csv' and csv_value(value) or json_value(value) end
 
 --- Writes the timestamp line of a text report: wall time, or seconds if the wall time is unknown.
 ---@param at? number time in ns, as in `ev._time`; default: now
@@ -457,7 +423,8 @@ function Output:put_table(spec, rows, at, shown, drawn)
   rows = tables.data(spec, rows)
   for i, column in ipairs(spec.columns) do names[i] = column.name end
   if self._take then return self._take(spec.name, names, rows, self:seconds(at)) end
-  local fixed = { 'table', encode(self, spec.name), 'time', ('%.6f'):format(self:seconds(at)) }
+  local encode = self.format == 'csv' and csv_value or json.value
+  local fixed = { 'table', encode(spec.name), 'time', ('%.6f'):format(self:seconds(at)) }
   put_heading(self, fixed, names)
   for _, row in ipairs(rows) do put_object(self, fixed, names, row) end
 end
@@ -495,7 +462,7 @@ function Output:put_record(name, fields, order)
     self:append(table.concat(parts, ' ') .. '\n')
     return
   end
-  local fixed = { 'event', encode(self, name) }
+  local fixed = { 'event', (self.format == 'csv' and csv_value or json.value)(name) }
   put_heading(self, fixed, order)
   put_object(self, fixed, order, fields)
 end

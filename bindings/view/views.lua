@@ -543,8 +543,7 @@ function makers.index(view)
     error(("event %s has no string '%s'; its name must be written out in ev:string('%s')"):format(name, tostring(k),
       tostring(k)), 2)
   end
-  local compile
-  local users = {} -- by type and name: functions that read a number
+  local users, compile = {}, nil -- users: functions that read a number, by type and name
   local function user_of(ev, type, of)
     local found = users[type] and users[type][of]
     if not found then
@@ -566,8 +565,7 @@ function makers.index(view)
       tonumber(C.EVENT_MEMBER_SHIFT), nodes, node_of,
       user_of)
   end
-  local each_node
-  function each_node(prefix) nodes[prefix] = opaque(compile(index_source(view, prefix, each_node))) end
+  local function each_node(prefix) nodes[prefix] = opaque(compile(index_source(view, prefix, each_node))) end
   return compile(index_source(view, '', each_node), compile(u64_source(view)), compile(string_source(view)))
 end
 

@@ -3,9 +3,9 @@
 --- such as a cost that was not measured, is null.
 local nearest = require 'bindings.base.nearest'
 local costs = require 'bpf.plan.costs'
-local output = require 'bindings.print.output'
+local encoder = require 'bindings.base.json'
 
-local json, object = output.json, output.object
+local json, object = encoder.value, encoder.object
 local plan_json = {}
 
 --- Returns an array of encoded values.

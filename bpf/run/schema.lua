@@ -2,13 +2,13 @@
 --- The JSON Schema of the lines that a run prints with --json: the rows of its tables, its records and events.
 local addresses = require 'bindings.print.addresses'
 local failure = require 'bindings.base.failure'
-local output = require 'bindings.print.output'
+local encode = require 'bindings.base.json'
 local printer = require 'bindings.print.printer'
 local tables = require 'bindings.base.table'
 local units = require 'bindings.base.units'
 local views = require 'bindings.view.views'
 
-local json, object, has = output.json, output.object, views.has
+local json, object, has = encode.value, encode.object, views.has
 local schema = {}
 
 local DRAFT = 'http://json-schema.org/draft-07/schema#'

@@ -141,10 +141,13 @@ local function ipv6(address)
 end
 
 --- Returns an IP address as text.
----@param address any a field of 4 or 16 bytes, such as `ev.saddr` or `ev.saddr_v6` of sock:inet_sock_set_state
+---@param address any a field of 4 or 16 bytes, such as `ev.saddr` or `ev.saddr_v6` of sock:inet_sock_set_state, or so
+--- many bytes of a string
 ---@return string text '10.0.0.1', '::1'
 function names.ip(address)
-  local n = (type(address) == 'cdata' or type(address) == 'table') and not tonumber(address) and #address
+  local is_text, is_list = type(address) == 'string', type(address) == 'cdata' or type(address) == 'table'
+  local n = (is_text or is_list and not tonumber(address)) and #address
+  if is_text then address = { [0] = address:byte(1), address:byte(2, -1) } end
   if n == 4 then return ('%d.%d.%d.%d'):format(address[0], address[1], address[2], address[3]) end
   if n == 16 then return ipv6(address) end
   error(('names.ip takes a field of 4 or 16 bytes, not %s'):format(check.shown(address)), 2)

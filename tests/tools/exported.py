@@ -289,11 +289,13 @@ def chrome(data, lines):
             count(lines, 'sample', name)
             count(lines, 'stack', name, depth, name_of_leaf)
         elif phase == 'C' and name.startswith('waiting for CPU'):
-            need(event['args']['value'] >= 0, 'a negative queue')
-            changes.append((at, event['args']['value'] - lengths[name]))
-            lengths[name] = event['args']['value']
+            need(event['args']['tasks'] >= 0, 'a negative queue')
+            changes.append((at, event['args']['tasks'] - lengths[name]))
+            lengths[name] = event['args']['tasks']
         elif phase == 'C':
-            lines['counter ' + name] += event['args']['value']
+            (unit, value), = event['args'].items()
+            need(unit == ('ns' if '-clock' in name else 'count'), 'the unit of ' + name)
+            lines['counter ' + name] += value
         else:
             need(False, 'phase %s', phase)
     need(not open_slices, 'slices do not end')

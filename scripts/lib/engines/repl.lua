@@ -140,7 +140,7 @@ end
 function Repl:_distribute()
   for i in ipairs(self._events) do
     local names, functions, calls = { 'at' }, { self._at }, {}
-    for _, number in ipairs(self:_numbers()) do
+    for _, number in ipairs(sorted.keys(self.programs)) do
       local one = self.programs[number]
       for _, event in ipairs(one.events) do
         if event == i then
@@ -154,9 +154,6 @@ function Repl:_distribute()
     self._active[i] = #calls > 0 and assert(loadstring(source, '=programs'))(unpack(functions)) or false
   end
 end
-
---- Returns the numbers of the programs in order.
-function Repl:_numbers() return sorted.keys(self.programs) end
 
 function Repl:_describe(number)
   local one, names = self.programs[number], {}
@@ -250,7 +247,7 @@ local function each_program(self, action, each)
   if action.number and not self.programs[action.number] then
     return ('there is no program %d\n'):format(action.number)
   end
-  local numbers = action.number and { action.number } or self:_numbers()
+  local numbers = action.number and { action.number } or sorted.keys(self.programs)
   if #numbers == 0 then return 'there are no programs; type code such as count(ev._comm)\n' end
   for _, number in ipairs(numbers) do each(number, self.programs[number]) end
   return ''
@@ -511,7 +508,7 @@ function Repl:again()
     self:_ask()
   end
   if self._quits or not (self._runs or self._reopens) then return end
-  for _, number in ipairs(self:_numbers()) do
+  for _, number in ipairs(sorted.keys(self.programs)) do
     local one = self.programs[number]
     table.insert(kept.programs, { number = number, text = one.text, event = one.event })
   end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The page of --serve: reports as JSON, which the page (scripts/lib/web/page.*) adds up and draws.
 local ffi = require 'ffi'
-local output = require 'bindings.print.output'
+local json = require 'bindings.base.json'
 local text = require 'bindings.base.text'
 local units = require 'bindings.base.units'
 
@@ -32,7 +32,7 @@ local function hist_json(hist)
   local parts = {}
   C.hist_log2(hist, log2)
   for row = 0, LOG2_ROWS - 1 do
-    if log2[row] > 0 then parts[#parts + 1] = ('[%d,%s]'):format(row - 2, output.json(log2[row])) end
+    if log2[row] > 0 then parts[#parts + 1] = ('[%d,%s]'):format(row - 2, json.value(log2[row])) end
   end
   return '[' .. table.concat(parts, ',') .. ']'
 end
@@ -59,7 +59,7 @@ function Page:table(spec, rows, kinds)
     local cells = {}
     for at, column in ipairs(columns) do
       local value = rows[i][column.name]
-      cells[at] = value ~= nil and kinds[column.name] == 'histogram' and hist_json(value) or output.json(value)
+      cells[at] = value ~= nil and kinds[column.name] == 'histogram' and hist_json(value) or json.value(value)
     end
     shown[i] = '[' .. table.concat(cells, ',') .. ']'
   end

@@ -4,7 +4,7 @@
 local buffer = require 'bindings.base.buffer'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
-local output = require 'bindings.print.output'
+local json = require 'bindings.base.json'
 local printer = require 'bindings.print.printer'
 local run_queues = require 'lib.serve.run_queues'
 local text = require 'bindings.base.text'
@@ -330,7 +330,7 @@ local function json_of(self, answer)
     items[i] = ('{"title":%s,"text":%s}'):format(item.title and text.json(item.title) or 'null', text.json(item.text))
   end
   return ('{"items":[%s],"more":%d,"notes":%s,"gone":%s}'):format(table.concat(items, ','), answer.more,
-    list_json(answer.notes), output.json(answer.gone_ns > -math.huge and wall(self, answer.gone_ns) or nil))
+    list_json(answer.notes), json.value(answer.gone_ns > -math.huge and wall(self, answer.gone_ns) or nil))
 end
 
 --- Returns how many tasks waited for each CPU in the time of a question, by parts.

@@ -49,6 +49,8 @@ describe('names', function()
 
   it('refuses what has no name', function()
     assert.matches('names.errno takes a number, not nil', select(2, pcall(names.errno)))
+    assert.equal('127.0.0.1', names.ip '\127\0\0\1')
+    assert.equal('::1', names.ip(('\0'):rep(15) .. '\1'))
     assert.matches('names.ip takes a field of 4 or 16 bytes', select(2, pcall(names.ip, 5)))
   end)
 end)

@@ -117,7 +117,7 @@ function Chrome:new_queues()
       heads[cpu] = head
     end
     put_time(b, head, time)
-    put_int(b, ',"args":{"value":', length)
+    put_int(b, ',"args":{"tasks":', length)
     put(b, '}}')
   end }
 end
@@ -230,7 +230,8 @@ end
 function Chrome:counter(event, id, title, time, value)
   self:put(',\n{"ph":"C","name":', text.json(('%s %s %d'):format(event.alias, title, id)))
   put_place(self.bytes, { pid = threads.CPUS, tid = threads.CPUS }, time)
-  self:put(',"args":{"value":', ('%.17g'):format(value), '}}')
+  local unit = stacks.unit(event) == 'nanoseconds' and 'ns' or 'count'
+  self:put((',"args":{"%s":%.17g}}'):format(unit, value))
 end
 
 function Chrome:lost(e)

@@ -12,6 +12,7 @@ local fields = require 'lib.export.fields'
 local stacks = require 'lib.export.stacks'
 local text = require 'bindings.base.text'
 local threads = require 'lib.export.threads'
+local units = require 'bindings.base.units'
 local version = require 'bindings.base.version'
 
 local C = ffi.C
@@ -21,6 +22,7 @@ local MAX_BYTES = 2 ^ 29 -- of markers, which stay in memory until the end; brow
 local MS = 6 -- digits of ns in a ms
 local USER, KERNEL, OTHER = 0, 1, 2 -- categories
 local INSTANT, INTERVAL = 0, 1 -- phases
+local FORMATS = { ns = 'nanoseconds', bytes = 'bytes' } -- of the values of a unit
 
 local function put(b, s) C.bytes_put(b, s, #s) end
 
@@ -74,10 +76,12 @@ local function put_head(state, name, from, to)
   return b
 end
 
-function Firefox:add_schema(name, keys)
+--- Describes the fields of a marker; unit_of(i): of a value, if it is known.
+function Firefox:add_schema(name, keys, unit_of)
   local parts = {}
   for i, key in ipairs(keys) do
-    parts[i] = ('{"key":%s,"label":%s,"format":"string"}'):format(text.json(key), text.json(key))
+    parts[i] = ('{"key":%s,"label":%s,"format":"%s"}'):format(text.json(key), text.json(key),
+      FORMATS[unit_of and unit_of(i)] or 'string')
   end
   self.schemas[#self.schemas + 1] = ('{"name":%s,"display":["marker-chart","marker-table"],"data":[%s]}'):format(
     text.json(name), table.concat(parts, ','))
@@ -87,7 +91,7 @@ function Firefox:event(event)
   local b_of, keys, name = {}, { 'cpu' }, event.name
   local head, all = (',{"type":%s,"cpu":'):format(text.json(name)), self.threads
   for i, field in ipairs(fields.of(event)) do keys[i + 1] = field.name == 'type' and 'type_' or field.name end
-  self:add_schema(name, keys)
+  self:add_schema(name, keys, function(i) return units.of_field(keys[i]) end)
   return function(e)
     if self.size > MAX_BYTES then return false end
     local thread = all:of(e)

@@ -27,6 +27,7 @@ local MAIN, LOSSES = 1, 2
 local CLEARED, NEEDS_STATE = 1, 2 -- sequence_flags
 local BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4 -- TrackEvent.type
 local INTEGER, POINTER = 4, 7 -- values of DebugAnnotation
+local TIME_NS = 1 -- CounterDescriptor.unit
 local BOOTTIME, MONOTONIC, REALTIME = 6, 3, 1 -- builtin clocks
 local KERNEL, USER = 1, 2 -- Profiling.CpuMode
 local CONTEXT_KERNEL = ffi.new('uint64_t', -128LL) -- in front of a callchain's kernel part
@@ -458,7 +459,9 @@ function Perfetto:counter(event, id, title, time, value)
     self.nr_tracks = self.nr_tracks + 1
     by_id[id] = OTHER + self.nr_tracks
     self:describe(by_id[id], ('%s %s %d'):format(event.alias, title, id), function()
-      message(b, 8, function() put_text(b, 6, event.alias) end)
+      message(b, 8, function()
+        if stacks.unit(event) == 'nanoseconds' then C.proto_uint(b, 3, TIME_NS) else put_text(b, 6, event.alias) end
+      end)
     end)
   end
   packet(b, MAIN, NEEDS_STATE, function()

@@ -64,6 +64,8 @@ export_as mixed speedscope.json
 exported speedscope "$TMP/mixed.speedscope.json" >"$TMP/got" 2>&1
 check 'speedscope: its schema, and the stacks of trace' diff "$TMP/want" <(grep -E '^(stack|sample)' "$TMP/got")
 expect_line 'speedscope: ns of a clock' '^weight cpu-clock nanoseconds 11000000$' "$TMP/got"
+check 'firefox: sizes are bytes' bash -c '"$1" export -q "$2" -o firefox:- 2>/dev/null |
+	grep -q "\"key\":\"bytes_alloc\",\"label\":\"bytes_alloc\",\"format\":\"bytes\""' - "$PROFSCRIPT" "$DATA/kmem.data"
 exported firefox "$TMP/mixed.profile.json" | grep ^stack >"$TMP/got"
 check 'firefox: the stacks of trace' diff <(awk '/^stack/ { n[$3 " " $4] += $5 } END { for (i in n) print "stack", i, n[i] }' "$TMP/want" |
 	sort) <(sort "$TMP/got")
