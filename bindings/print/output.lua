@@ -31,6 +31,7 @@ local APPEND = libc.O_CLOEXEC + libc.O_APPEND + libc.O_CREAT + libc.O_WRONLY
 ---@field tty boolean whether stdout is a terminal
 ---@field clock fun(at?: number): number, number, boolean? converts a time (ns, as in `ev._time`; default: now) to
 --- seconds and ns, and returns false as the third result if it is not wall time
+local shown_events, before_signal = 0, ffi.new 'uint64_t[1]' -- see is_overdue()
 local Output = {}
 Output.__index = Output
 
@@ -62,8 +63,6 @@ function output.new(settings)
     has_screen = false, -- whether something else than lines is on the terminal
     has_prompt = false, -- whether lines are read from the terminal, so that reports must not take its place
     report_page = nil, -- a ReportPage that shows the reports of intervals that have pictures
-    _shown_events = 0, -- see is_overdue()
-    _before_signal = ffi.new 'uint64_t[1]',
     _escaped = 0, -- bytes at the head of _buffer that are ready to be written
     _headings = {},
   }, Output)
@@ -198,9 +197,9 @@ end
 ---@param n integer how many events were printed since the last call
 ---@return boolean
 ---@package
-function Output:is_overdue(n)
-  self._shown_events = self._shown_events + n
-  return C.signals_overdue(self._before_signal, self._shown_events, MUCH)
+function Output.is_overdue(_, n)
+  shown_events = shown_events + n
+  return C.signals_overdue(before_signal, shown_events, MUCH)
 end
 
 --- Returns whether text was printed, in reports or otherwise.

@@ -171,8 +171,7 @@ local function copy_of(opt, event)
   local request, attr = event.request, event.request.attr
   -- Where the kernel must not read user stacks; and control groups cannot be found behind a copy.
   local must_not = attr.exclude_callchain_user == 1 or bit.band(request.sample, C.PERF_SAMPLE_CGROUP) ~= 0
-    or opt.container
-    or typed_events.of(event)
+    or opt.container or typed_events.of(event)
   if jit.arch ~= 'x64' or elsewhere or opt.capture == 'bpf' or must_not then return 0, true end
   return (attr.freq ~= 0 or attr.sample_period > 1) and LARGE_COPY or COPY, true
 end
@@ -234,7 +233,8 @@ end
 function attach.target(opt, words, everywhere, marks, begun)
   local pids, nr_pids = ids(not opt.input and opt.pids and processes.pids(opt.pids))
   local tids, nr_tids = ids(not opt.input and opt.tids)
-  local argv, groups = strings('char *', words), not everywhere and strings('const char *', opt.cgroups) or nil
+  -- With marks, programs know the tasks that events are about; perf's groups are those of the current task.
+  local argv, groups = strings('char *', words), strings('const char *', not (everywhere and marks) and opt.cgroups)
   local target = ffi.new('struct session_target', {
     cpus = opt.cpus,
     pids = pids,

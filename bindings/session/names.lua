@@ -10,6 +10,26 @@ local views = require 'bindings.view.views'
 
 local names = {}
 
+--- Adds the functions about control groups.
+---@param api Session
+local function add_groups(api)
+  --- Returns the name of a control group of this machine.
+  ---@param id number `ev._cgroup`
+  ---@return string name its path from the root, '/' for the root; the id if the group is unknown or gone
+  function api.cgroup_name(id)
+    check.is(tonumber(id), 'number', 'session.cgroup_name takes the id of a control group (ev._cgroup)')
+    return cgroups.name(tonumber(id))
+  end
+
+  --- Returns the container, pod or systemd unit whose tasks are in a control group of this machine.
+  ---@param id number `ev._cgroup`
+  ---@return string name the path of the group if it is none of these; the id if the group is unknown
+  function api.container_name(id)
+    check.is(tonumber(id), 'number', 'session.container_name takes the id of a control group (ev._cgroup)')
+    return cgroups.container(id)
+  end
+end
+
 --- Adds the functions.
 ---@param api Session
 ---@param of SessionParts
@@ -34,22 +54,6 @@ function names.add(api, of)
     return services.expression_env.syscall_name(nr)
   end
 
-  --- Returns the name of a control group of this machine.
-  ---@param id number `ev._cgroup`
-  ---@return string name its path from the root, '/' for the root; the id if the group is unknown or gone
-  function api.cgroup_name(id)
-    check.is(tonumber(id), 'number', 'session.cgroup_name takes the id of a control group (ev._cgroup)')
-    return cgroups.name(tonumber(id))
-  end
-
-  --- Returns the container, pod or systemd unit whose tasks are in a control group of this machine.
-  ---@param id number `ev._cgroup`
-  ---@return string name the path of the group if it is none of these; the id if the group is unknown
-  function api.container_name(id)
-    check.is(tonumber(id), 'number', 'session.container_name takes the id of a control group (ev._cgroup)')
-    return cgroups.container(id)
-  end
-
   --- Returns the registers of a sample. Its event must have been requested with sample = { 'regs_user' } or
   --- { 'regs_intr' }.
   ---@param ev Ev
@@ -70,6 +74,7 @@ function names.add(api, of)
     check.is(level, 'number', 'session.cache_sharers takes a cache level')
     return caches.sharers(run, level)
   end
+  add_groups(api)
   for _, text in ipairs { api.syscall_name, api.cgroup_name, api.container_name } do countable.add_text(text) end
 end
 

@@ -134,7 +134,7 @@ end
 --- Makes the targets of a run: false for all tasks.
 local function make_targets(self)
   local opt, workload = self.run.opt, self.run.workload
-  if self.run.everywhere then return false end
+  if self._threads then return false end -- these are of the tasks that events are about
   if opt.container then return self:_follow(targets.group_tasks()) end
   if opt.cgroups and #opt.cgroups > 0 then return targets.groups(cgroups.find(opt.cgroups)) end
   if not attach.per_thread(opt, workload, self.run.everywhere) then return false end

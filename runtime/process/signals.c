@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 #include "os/clock.h"
 #include "process/watchdog.h"
@@ -14,6 +15,7 @@ static volatile sig_atomic_t stop_requested, reopen_requested, report_requested;
 static volatile sig_atomic_t waiting; /* for this many other programs */
 static volatile sig_atomic_t must_end, must_end_soon;
 static volatile uint64_t asked_at, stopped_at; /* times of the first and the latest request */
+static volatile uint64_t cpu_at;	       /* CPU time of this process at the first one */
 static volatile sig_atomic_t wake_fd = -1;
 
 enum {
@@ -21,8 +23,17 @@ enum {
 	 * group. Signals this close together count as one. */
 	TOGETHER = 200000000, /* ns */
 	GRACE = 1000000000,   /* ns to wait for others after SIGTERM and SIGHUP, and to do much */
-	GRACES = 20	      /* for less than that */
+	CPU_GRACES = 3,	      /* for less than that, of CPU time */
+	GRACES = 20
 };
+
+static uint64_t cpu_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
+}
 
 /* Call this after the flag of a request was set. */
 static void wake(void)
@@ -43,6 +54,7 @@ static void request_stop(int number)
 		must_end_soon = 1;
 	if (!stop_requested) {
 		asked_at = stopped_at = now;
+		cpu_at = cpu_time();
 		stop_requested = 1;
 		wake();
 		watchdog_start();
@@ -127,7 +139,8 @@ bool signals_overdue(uint64_t *before, uint64_t done, uint64_t much)
 		return false;
 	}
 	late = clock_monotonic() - asked_at;
-	return late > GRACE && (done - *before >= much || late > GRACES * (uint64_t)GRACE);
+	return late > GRACE && (done - *before >= much || late > GRACES * (uint64_t)GRACE ||
+				cpu_time() - cpu_at > CPU_GRACES * (uint64_t)GRACE);
 }
 
 void signals_wait_for_others(bool waits)

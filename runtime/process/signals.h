@@ -26,8 +26,8 @@ void signals_clear_fd(void);
 bool signals_stop_requested(void);
 /* Returns whether what is left to be read or printed after the request is to be left: a second
  * after it, if `much` was done since. A slow machine may need longer for less, which is not worth a
- * partial result; but no more than 20 seconds. `done` is what was done so far. *before keeps that
- * at the request, so call it before, too. */
+ * partial result; but no more than 3 seconds of its CPU time, and 20 seconds. `done` is what was
+ * done so far. *before keeps that at the request, so call it before, too. */
 bool signals_overdue(uint64_t *before, uint64_t done, uint64_t much);
 /* Says that the run waits for other programs from now on. Calls nest. */
 void signals_wait_for_others(bool waits);

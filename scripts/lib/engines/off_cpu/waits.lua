@@ -162,6 +162,16 @@ local function adder(self, session)
   end
 end
 
+--- Returns the function that begins the wait of a task which was off CPU when the run began.
+local function first_setter(names, since, states, stacks)
+  return function(tid, state, comm)
+    if state == sched_switch.ON_CPU or tid >= threads.MAX or since[tid] > 0 then return false end
+    names.set(tid, comm)
+    since[tid], states[tid], stacks[tid] = FIRST, state, BEFORE
+    return true
+  end
+end
+
 --- Creates the follower of waits.
 ---@param settings { session: Session, ours: Threads, depth: integer }
 ---@return OffCpu
@@ -171,8 +181,7 @@ function waits.new(settings)
   local wakers = wakers_of(settings.session, depth, names.of)
   local since, stacks, states = array.new(max), array.new(max), array.new(max)
   local missed, leaves, enters, missed_after = unreported.watch()
-  local known_from = 0
-  local last = {}
+  local known_from, last = 0, {}
   local self = { last = last, missed = missed, task_name = names.text, name_id = names.id_of,
     waker_names = wakers.names }
 
@@ -207,12 +216,7 @@ function waits.new(settings)
     since[tid] = 0
     return ended
   end
-  function self.set_first(tid, state, comm)
-    if state == sched_switch.ON_CPU or tid >= max or since[tid] > 0 then return false end
-    names.set(tid, comm)
-    since[tid], states[tid], stacks[tid] = FIRST, state, BEFORE
-    return true
-  end
+  self.set_first = first_setter(names, since, states, stacks)
   function self.lost(gap)
     known_from = math.max(known_from, gap.to)
     missed_after(gap)

@@ -79,7 +79,7 @@ done
 	--input "$DATA/kmemprof.data" >"$TMP/got" 2>&1
 expect_line 'printkey= comes before' '^p0 +kmalloc => kfree ' "$TMP/got"
 "$PROFSCRIPT" trace -e kmem:kmalloc --json --input "$DATA/kmem.data" | grep -o '"ptr":"0x[0-9a-f]*' | sort |
-	sed -n 's/.*0x//; 1p; $p' | while read -r hex; do printf '"%u"\n' "0x$hex"; done >"$TMP/want"
+	sed -n 's/.*:\(.*\)/\1"/; 1p; $p' >"$TMP/want"
 "$PROFSCRIPT" exec -e kmem:kmalloc 'min(ev.ptr) max(ev.ptr)' --json --input "$DATA/kmem.data" |
 	sed -E 's/.*:(.*)\}$/\1/' >"$TMP/got"
 check 'the least and greatest address are exact' diff "$TMP/want" "$TMP/got"

@@ -39,6 +39,24 @@ for how in auto perf; do
 done
 seen 'a clock' "(^|,)$unit(,|$)" exec 'count(ev._container)' -e cpu-clock -F 499
 
+# A profiler of all tasks that does not ask which tasks its events are about.
+cat >"$TMP/any.lua" <<'LUA'
+return {
+  summary = 'Count system calls',
+  everywhere = true,
+  start = function(_, out, session)
+    local n, call = 0, session.event { 'raw_syscalls:sys_enter' }
+    return { [call] = function() n = n + 1 end, stop = function() out:print(n .. ' calls') end }
+  end,
+}
+LUA
+mkdir "$hierarchy/$unit"
+for how in auto perf; do
+	"$PROFSCRIPT" "$TMP/any.lua" --cgroups "$unit" --capture $how --duration 100ms >"$TMP/got" 2>&1
+	expect_line "none of an empty group, $how" '^0 calls$' "$TMP/got"
+done
+rmdir "$hierarchy/$unit"
+
 # A group that is gone when its name is printed.
 start exec 'count(ev._container)' -e raw_syscalls:sys_enter
 mkdir "$hierarchy/$unit"
