@@ -8,17 +8,17 @@ local units = require 'bindings.base.units'
 
 local greeting = {}
 
-local STDERR, MOST = 2, 3
+local STDERR, MOST, WIDTH = 2, 3, 80
 
 --- Returns when the run ends and what it does then.
 ---@param opt table
 ---@param workload string[]
 ---@param reports boolean it prints a report at its end
 local function ending(opt, workload, reports)
-  if #workload > 0 then return ('until %s ends'):format(workload[1]) end
-  local till = opt.duration and ('for %s'):format(units.time(opt.duration))
-    or opt.exit_n and ('until %d events'):format(opt.exit_n)
-  return (till and till .. '; ' or '') .. (reports and 'Ctrl-C prints the result' or 'Ctrl-C ends it')
+  if #workload > 0 then return (', until %s ends'):format(workload[1]) end
+  local till = opt.duration and (' for %s'):format(units.time(opt.duration))
+    or opt.exit_n and (' until %d events'):format(opt.exit_n) or ''
+  return till .. (reports and '; Ctrl-C prints the result' or '; Ctrl-C ends it')
 end
 
 --- Prints it, if stderr is a terminal and the user sees nothing else.
@@ -34,9 +34,10 @@ function greeting.show(run, reports)
   if #names == 0 then return end
   local more = #names - MOST
   if more > 1 then names = { names[1], names[2], names[3], ('%d more events'):format(more) } end
+  local first = text.safe(('%s: tracing %s'):format(run.name, table.concat(names, ', ')))
   local target = dry_run.target(opt, run.workload, run.everywhere)
-  io.stderr:write(text.safe(('%s: tracing %s on %s; %s'):format(run.name, table.concat(names, ', '), target,
-    ending(opt, run.workload, reports))), '\n')
+  local rest = text.safe('on ' .. target .. ending(opt, run.workload, reports))
+  io.stderr:write(first, #first + #rest < WIDTH and ' ' or '\n  ', rest, '\n')
 end
 
 return greeting

@@ -105,6 +105,8 @@ end
 --- Keys that are the stack of the event, as in scripts or as in bpftrace.
 local IS_STACK = { ['ev._stack'] = true, stack = true, ['stack()'] = true }
 
+local PRINTED_STACK = "ev._stack < 0 and '<no stack>' or (session.stack_text(ev._stack):gsub('\\n$', ''))"
+
 --- Returns a number that is written in the source.
 local function constant(text)
   local code = text and load('return ' .. text, '=constant', 't', {})
@@ -258,7 +260,8 @@ Program.__index = Program
 ---@param settings? { limit?: integer, sort?: string } see Aggregate:print(); those without the column are sorted by
 --- value
 function Program:print(out, settings)
-  for _, aggregation in ipairs(self._list) do
+  for i, aggregation in ipairs(self._list) do
+    aggregation.is_followed = i < #self._list
     local has_column = settings and settings.sort and aggregation:has_column(settings.sort)
     aggregation:print(out, settings and { limit = settings.limit, sort = has_column and settings.sort or nil })
   end
@@ -353,6 +356,11 @@ function oneliner.compile(source, session, others, known)
     if kind == 'keys' then where[variable] = where[variable] or {} end
   end
   program.env.map_key = map_key
+  source = source:gsub('%f[%w_]print%s*%(%s*([%w_.]+%(?%)?)%s*%)', function(arg)
+    if not IS_STACK[arg] then return end
+    program.stacks, program.stack_part = true, stack_part(typed)
+    return ('print(%s)'):format(PRINTED_STACK)
+  end)
   program.resolves = (source .. table.concat(translated)):find '%f[%w_][ku]sym%(' ~= nil
   local parts, copied, at, before = {}, 1, 1, nil
   while at <= #source do
