@@ -25,18 +25,16 @@ end
 ---@param run Run
 ---@param reports boolean
 function greeting.show(run, reports)
-  local opt, out = run.opt, run.out
+  local opt, out, words = run.opt, run.out, run.workload
   if run.is_recorded or opt.quiet or opt.verbose > 0 or out.has_prompt or libc.isatty(STDERR) == 0 then return end
   local list, names, seen = events.shown(run.events), {}, {}
   for _, event in ipairs(list) do
     if not seen[event.name] then names[#names + 1], seen[event.name] = event.name, true end
   end
   if #names == 0 then return end
-  local more = #names - MOST
-  if more > 1 then names = { names[1], names[2], names[3], ('%d more events'):format(more) } end
+  if #names > MOST + 1 then names = { names[1], names[2], names[3], ('%d more events'):format(#names - MOST) } end
   local first = text.safe(('%s: tracing %s'):format(run.name, table.concat(names, ', ')))
-  local target = dry_run.target(opt, run.workload, run.everywhere)
-  local rest = text.safe('on ' .. target .. ending(opt, run.workload, reports))
+  local rest = text.safe('on ' .. dry_run.target(opt, words, run.everywhere) .. ending(opt, words, reports))
   io.stderr:write(first, #first + #rest < WIDTH and ' ' or '\n  ', rest, '\n')
 end
 

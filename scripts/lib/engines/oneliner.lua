@@ -33,7 +33,7 @@ oneliner.FUNCTIONS = {
   { 'lhist', 'lhist(v, low, high, step, k...)', 'linear histogram of v by key' },
   { 'quantiles', 'quantiles(v, k...)', 'calls, total, p50, p95, p99 and max of v by key' },
   { 'stats', 'stats(v, k...)', 'calls, total, min, max, mean, standard deviation and variance of v' },
-  { 'print', 'print(...)', "print values; print(t, n): a table's n largest" },
+  { 'print', 'print(...)', "print values; print(t, n): a table's n largest; print(stack): frames" },
   { 'printf', 'printf(format, ...)', 'print formatted text' },
   { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
   { 'str', 'str(ev.NAME)', "string behind an argument; user('u32', ev.NAME): number behind it" },
