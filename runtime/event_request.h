@@ -56,7 +56,8 @@ struct event_request {
 	uint8_t resolve;    /* 1: addresses of code will be symbolized, even without stacks; 2: and
 			     * those of data */
 	uint8_t everywhere; /* 1: in all threads, even if the target is threads */
-	uint8_t counted;    /* 1: counted, not sampled; see session_read_counts() */
+	uint8_t counted;    /* 1: counted, not sampled; see session_read_counts(); 2: and nobody
+			     * misses what was not counted on a CPU that came online */
 	uint8_t reads;	    /* enum sample_reads: counts in its samples. CPUs only */
 	uint8_t member;	    /* of the join that delivers it; 0: this machine */
 	uint8_t is_output;  /* 1: its events are the records of `output`; attr is unused */

@@ -310,6 +310,7 @@ function scripts:find(given)
   local near_here = nearest.find(name, here)
   if near_here and (near_here == name or hint == '') then hint = ("; did you mean './%s.lua'?"):format(near_here) end
   if name ~= given then return nil, ("profscript: no such file '%s'%s"):format(given, hint) end
+  if name == 'python' then hint = "; 'profscript profile -g' names functions of Python that runs with -X perf" end
   return nil, ("profscript: no such profiler '%s'%s\ntry 'profscript -h'"):format(given, hint)
 end
 

@@ -8,35 +8,34 @@ local units = require 'bindings.base.units'
 
 local greeting = {}
 
-local STDERR, MOST = 2, 3
+local STDERR, MOST, WIDTH = 2, 3, 80
 
 --- Returns when the run ends and what it does then.
 ---@param opt table
 ---@param workload string[]
 ---@param reports boolean it prints a report at its end
 local function ending(opt, workload, reports)
-  if #workload > 0 then return ('until %s ends'):format(workload[1]) end
-  local till = opt.duration and ('for %s'):format(units.time(opt.duration))
-    or opt.exit_n and ('until %d events'):format(opt.exit_n)
-  return (till and till .. '; ' or '') .. (reports and 'Ctrl-C prints the result' or 'Ctrl-C ends it')
+  if #workload > 0 then return (', until %s ends'):format(workload[1]) end
+  local till = opt.duration and (' for %s'):format(units.time(opt.duration))
+    or opt.exit_n and (' until %d events'):format(opt.exit_n) or ''
+  return till .. (reports and '; Ctrl-C prints the result' or '; Ctrl-C ends it')
 end
 
 --- Prints it, if stderr is a terminal and the user sees nothing else.
 ---@param run Run
 ---@param reports boolean
 function greeting.show(run, reports)
-  local opt, out = run.opt, run.out
+  local opt, out, words = run.opt, run.out, run.workload
   if run.is_recorded or opt.quiet or opt.verbose > 0 or out.has_prompt or libc.isatty(STDERR) == 0 then return end
   local list, names, seen = events.shown(run.events), {}, {}
   for _, event in ipairs(list) do
     if not seen[event.name] then names[#names + 1], seen[event.name] = event.name, true end
   end
   if #names == 0 then return end
-  local more = #names - MOST
-  if more > 1 then names = { names[1], names[2], names[3], ('%d more events'):format(more) } end
-  local target = dry_run.target(opt, run.workload, run.everywhere)
-  io.stderr:write(text.safe(('%s: tracing %s on %s; %s'):format(run.name, table.concat(names, ', '), target,
-    ending(opt, run.workload, reports))), '\n')
+  if #names > MOST + 1 then names = { names[1], names[2], names[3], ('%d more events'):format(#names - MOST) } end
+  local first = text.safe(('%s: tracing %s'):format(run.name, table.concat(names, ', ')))
+  local rest = text.safe('on ' .. dry_run.target(opt, words, run.everywhere) .. ending(opt, words, reports))
+  io.stderr:write(first, #first + #rest < WIDTH and ' ' or '\n  ', rest, '\n')
 end
 
 return greeting

@@ -61,7 +61,7 @@ function witnesses.new(run)
     local request, filter = ffi.new 'struct event_request', event_filter.for_kernel(event, run:own_threads())
     request.name, request.filter = event.name, filter
     request.attr.type, request.attr.config = event.request.attr.type, event.request.attr.config
-    request.counted, request.class = 1, run.events:new_class(event.name, request)
+    request.counted, request.class = 2, run.events:new_class(event.name, request)
     if C.session_add_event(run.session, request, err) < 0 then return end
     self._of[event], self._sums[i] = i - 1, 0
   end

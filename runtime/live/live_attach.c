@@ -134,11 +134,12 @@ static int open_counters(struct live *live, const struct evset *evset, int cpu, 
 	return code;
 }
 
-/* Whether any event is counted on the CPU. */
-static bool is_counted_on(const struct evlist *evlist, int cpu)
+/* Whether an event is counted on the CPU whose `counted` is at most that. */
+static bool is_counted_on(const struct evlist *evlist, int cpu, uint8_t most)
 {
 	for (uint32_t i = 0; i < evlist->nr_counted; i++)
-		if (!evlist->counts_threads && cpus_has(&evlist->counted[i].cpus, cpu))
+		if (!evlist->counts_threads && cpus_has(&evlist->counted[i].cpus, cpu) &&
+		    evlist->counted[i].event->counted <= most)
 			return true;
 	return false;
 }
@@ -159,7 +160,7 @@ static struct attached *attach(struct live *live, int cpu, int *code, struct err
 		free(a);
 		return NULL;
 	}
-	if (cpu >= 0 && is_counted_on(live->evlist, cpu)) {
+	if (cpu >= 0 && is_counted_on(live->evlist, cpu, 2)) {
 		*code = open_counters(live, a->evset, cpu, err);
 		if (*code) {
 			evset_close(a->evset);
@@ -332,7 +333,7 @@ static void cpu_online(struct live *live, int cpu)
 	note(live, cpu, "came online");
 	a = attached_to(live, cpu);
 	if (follows_rings(live) ||
-	    (a && (evset_has_events(a->evset) || is_counted_on(live->evlist, cpu))))
+	    (a && (evset_has_events(a->evset) || is_counted_on(live->evlist, cpu, 1))))
 		add_gap(live, cpu);
 }
 

@@ -78,6 +78,7 @@ local KINDS = {
 ---@class Aggregate
 ---@field add fun(self: Aggregate, ...) takes the keys; all but counts take the value before them
 ---@field call fun(...) add() without self
+---@field is_followed? boolean another table is printed after it: a blank line ends its histograms
 local Aggregate = {}
 Aggregate.__index = Aggregate
 
@@ -207,6 +208,7 @@ function aggregate.new(kind, keys, settings)
     _stacks = settings.stacks or {},
     _addresses = settings.addresses or {},
     _session = settings.session,
+    is_followed = false,
     _past = {}, -- histograms of earlier reports, by title, for pictures
   }, Aggregate)
   local refuse, surplus, missing = failures(kind, how, keys)
@@ -520,7 +522,7 @@ function Aggregate:print(out, settings)
   out:table(self._spec, rows, nil, lines and function()
     local parts = {}
     for i, entry in ipairs(list) do parts[i] = lines(self, entry, rows[i]) end
-    return table.concat(parts)
+    return table.concat(parts, is_drawn and '\n' or '') .. (is_drawn and self.is_followed and '\n' or '')
   end, is_drawn and out.tty and not (out.report_page and out.report_page.draws) and aggregate_text.picture(self, list)
     or nil)
 end

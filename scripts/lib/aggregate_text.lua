@@ -119,7 +119,7 @@ function aggregate_text.histogram(self, entry)
     local count, _, _, label = counts[i] or 0, aggregate_text.bucket(self, i)
     return ('%s|%-52s|'):format(label_text(self, label, count), ('@'):rep(math.floor(count * BAR / max)))
   end)
-  return table.concat(lines, '\n') .. '\n\n'
+  return table.concat(lines, '\n') .. '\n'
 end
 
 --- Draws histograms for a terminal: each with those of the intervals before as a heat map, newest on the right.

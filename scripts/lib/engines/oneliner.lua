@@ -33,11 +33,10 @@ oneliner.FUNCTIONS = {
   { 'lhist', 'lhist(v, low, high, step, k...)', 'linear histogram of v by key' },
   { 'quantiles', 'quantiles(v, k...)', 'calls, total, p50, p95, p99 and max of v by key' },
   { 'stats', 'stats(v, k...)', 'calls, total, min, max, mean, standard deviation and variance of v' },
-  { 'print', 'print(...)', "print values; print(t, n): a table's n largest" },
+  { 'print', 'print(...)', "print values; print(t, n): a table's n largest; print(stack): frames" },
   { 'printf', 'printf(format, ...)', 'print formatted text' },
   { 'row', 'row { name, value, ... }', 'print a row, in JSON and CSV too' },
-  { 'str', 'str(ev.NAME)', 'string behind an argument of a system call' },
-  { 'user', "user('u32', ev.NAME)", 'number behind it, in the memory of the program' },
+  { 'str', 'str(ev.NAME)', "string behind an argument; user('u32', ev.NAME): number behind it" },
   { 'syscall', 'syscall(n), errno(n)', 'names of numbers; also signal(n), open_flags(n)' },
   { 'ip', 'ip(address)', 'an IP address as text' },
   { 'ksym', 'ksym(address)', 'its symbol in the kernel; usym(address): in the process' },
@@ -104,6 +103,8 @@ end
 
 --- Keys that are the stack of the event, as in scripts or as in bpftrace.
 local IS_STACK = { ['ev._stack'] = true, stack = true, ['stack()'] = true }
+
+local PRINTED_STACK = "ev._stack < 0 and '<no stack>' or (session.stack_text(ev._stack):gsub('\\n$', ''))"
 
 --- Returns a number that is written in the source.
 local function constant(text)
@@ -258,7 +259,8 @@ Program.__index = Program
 ---@param settings? { limit?: integer, sort?: string } see Aggregate:print(); those without the column are sorted by
 --- value
 function Program:print(out, settings)
-  for _, aggregation in ipairs(self._list) do
+  for i, aggregation in ipairs(self._list) do
+    aggregation.is_followed = i < #self._list
     local has_column = settings and settings.sort and aggregation:has_column(settings.sort)
     aggregation:print(out, settings and { limit = settings.limit, sort = has_column and settings.sort or nil })
   end
@@ -353,6 +355,11 @@ function oneliner.compile(source, session, others, known)
     if kind == 'keys' then where[variable] = where[variable] or {} end
   end
   program.env.map_key = map_key
+  source = source:gsub('%f[%w_]print%s*%(%s*([%w_.]+%(?%)?)%s*%)', function(arg)
+    if not IS_STACK[arg] then return end
+    program.stacks, program.stack_part = true, stack_part(typed)
+    return ('print(%s)'):format(PRINTED_STACK)
+  end)
   program.resolves = (source .. table.concat(translated)):find '%f[%w_][ku]sym%(' ~= nil
   local parts, copied, at, before = {}, 1, 1, nil
   while at <= #source do

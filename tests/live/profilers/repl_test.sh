@@ -22,7 +22,7 @@ check 'or for those that it names' grep -qx '2: count(ev.prev_state)  (sched:sch
 tell 'cuont(1)' 'count(ev.nxt)' 'sched_swich: count()' 'count(' '9: count()' 'remove' '?coumt'
 said "^no such event, field or function 'coumt'; did you mean 'count'\?$"
 result $? '?: the nearest name' out
-check 'an undeclared global' grep -qx "undeclared global 'cuont'" out
+check 'an undeclared global' grep -qx "undeclared global 'cuont'; did you mean 'count'?" out
 check 'a wrong field' grep -qx "events raw_syscalls:sys_enter, sched:sched_switch have no field 'nxt'" out
 check 'a wrong event' grep -qx "no such event 'sched_swich'; did you mean 'sched_switch'?" out
 check 'wrong syntax' grep -qx "line 1: the '(' after count is not closed" out

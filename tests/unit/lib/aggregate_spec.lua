@@ -148,7 +148,7 @@ describe('aggregate', function()
       .. '...\n'
       .. '[512, 1K)               1 ' .. third
       .. '[1K, 2K)                2 |' .. ('@'):rep(52) .. '|\n'
-      .. '[2K, 4K)                1 ' .. third .. '\n', table.concat(out.text))
+      .. '[2K, 4K)                1 ' .. third, table.concat(out.text))
   end)
 
   it('draws linear histograms, with their ends', function()

@@ -9,9 +9,10 @@ command -v script >/dev/null || skip_all 'script is not installed'
 on_terminal() { script -qec "$(printf '%q ' "$PROFSCRIPT" "$@")" /dev/null </dev/null >"$TMP/out" 2>&1; }
 
 on_terminal rundelay --duration 0.1
-expect_line 'events, target and end' '^rundelay: tracing sched:sched_wakeup, .* on all online CPUs; for 100 ms; Ctrl-C prints' "$TMP/out"
+expect_line 'events' '^rundelay: tracing sched:sched_wakeup, .*sched:sched_switch' "$TMP/out"
+expect_line 'target and end, on a line of their own' '^  on all online CPUs for 100 ms; Ctrl-C prints the result' "$TMP/out"
 on_terminal trace -e sched:sched_switch -- true
-expect_line 'a workload' '^trace: tracing sched:sched_switch on the workload true, and its children; until true ends' "$TMP/out"
+expect_line 'a workload' '^  on the workload true, and its children, until true ends' "$TMP/out"
 on_terminal exec -e sched:sched_switch 'count()' --duration 0.1 -q
 check 'not with -q' bash -c "! grep -q tracing '$TMP/out'"
 on_terminal trace -e sched:sched_switch --input "$DATA/sched.data" -N 1

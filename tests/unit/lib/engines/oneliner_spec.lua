@@ -18,6 +18,16 @@ local function tables_of(program)
 end
 
 describe('oneliner.compile', function()
+  it('prints a stack as its frames, and asks for it', function()
+    local parts = { ['print(ev._stack)'] = 'both', ['print(kstack)'] = 'kernel', ['print( ustack() )'] = 'user' }
+    for source, part in pairs(parts) do
+      local program = oneliner.compile(source)
+      assert.truthy(program.stacks and program.source:find('session.stack_text(ev._stack)', 1, true))
+      assert.equal(part, program.stack_part or 'both')
+    end
+    assert.falsy(oneliner.compile('print(ev._cpu)').stacks)
+  end)
+
   it('makes each call an aggregation of its own', function()
     local program = oneliner.compile 'count(ev._comm) if ev.ret < 0 then count(ev.ret) end'
     assert.equal('count_1(ev._comm) if ev.ret < 0 then count_2(ev.ret) end', program.source)
