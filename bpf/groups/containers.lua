@@ -4,6 +4,8 @@
 ---
 --- The outermost directory that a runtime makes for a container counts, so what runs inside it, such as systemd, is
 --- still that container. A group that belongs to none is the innermost systemd unit.
+local bit = require 'bit'
+local libc = require 'bindings.base.libc'
 local sys = require 'bindings.base.sys'
 local text = require 'bindings.base.text'
 
@@ -11,11 +13,29 @@ local containers = {}
 
 local ID = ('%x'):rep(64)
 local SHORT = 12 -- digits of an id, as the runtimes print it
+local MAX_BYTES = 16 * 1024 * 1024 -- of a file: about 600 for each container
+local MAX_NAME = 512
+
+--- Returns the contents of a file, which may be in the home of a user, who can put anything in its place. A pipe, a
+--- device or a link is not opened: that could block, never end, or do something.
+local function read(path)
+  local fd = sys.open(path, libc.O_PATH + libc.O_CLOEXEC)
+  if not fd then return end
+  local opened = '/proc/self/fd/' .. fd
+  local st = sys.stat(opened)
+  local is_file = st and bit.band(st.mode, libc.S_IFMT) == libc.S_IFREG and st.size <= MAX_BYTES
+  local file = is_file and io.open(opened, 'rb')
+  libc.close(fd)
+  if not file then return end
+  local contents = file:read(MAX_BYTES)
+  file:close()
+  return contents
+end
 
 --- Returns the value of a JSON string, which begins after its quote at `at`.
 local function string_at(json, at)
   local value = json:match('^[^"\\]*', at)
-  return json:sub(at + #value, at + #value) == '"' and value or nil
+  return #value <= MAX_NAME and json:sub(at + #value, at + #value) == '"' and value or nil
 end
 
 --- Returns the first string with a name in a text of JSON.
@@ -52,10 +72,11 @@ local function entries(root, path) return sys.readdir(root .. path) or {} end
 local function of_storage(root, id, storage)
   for _, folder in ipairs(entries(root, storage)) do
     for _, file in ipairs(folder:find '%-containers$' and { 'containers.json', 'volatile-containers.json' } or {}) do
-      local json = sys.read(('%s%s/%s/%s'):format(root, storage, folder, file)) or ''
-      local at = json:find(('"id":"%s"'):format(id), 1, true)
-      local _, stop = json:find('"names":%[%s*"', at or #json + 1)
-      local name = stop and string_at(json, stop + 1)
+      local json = read(('%s%s/%s/%s'):format(root, storage, folder, file)) or ''
+      local _, at = json:find(('"id":"%s"'):format(id), 1, true)
+      local one = at and json:sub(at + 1, json:find('"id":"', at + 1, true))
+      local _, stop = (one or ''):find '"names":%[%s*"'
+      local name = stop and string_at(one, stop + 1)
       if name then return plain(name) end
     end
   end
@@ -75,14 +96,14 @@ local RUNTIMES = {
       or home and of_storage(root, id, home .. '/.local/share/containers/storage')
   end,
   function(root, id) -- Docker, whose names begin with a slash
-    local json = sys.read(('%s/var/lib/docker/containers/%s/config.v2.json'):format(root, id))
-    local name = json and json:match '"Name"%s*:%s*"/([^"\\]+)"'
+    local json = read(('%s/var/lib/docker/containers/%s/config.v2.json'):format(root, id))
+    local name = json and json:match '"Name"%s*:%s*"/([^"\\]+)"%s*,%s*"Driver"' -- a label may be called Name, too
     return name and plain(name)
   end,
   function(root, id) -- containerd
     local tasks = '/run/containerd/io.containerd.runtime.v2.task'
     for _, namespace in ipairs(entries(root, tasks)) do
-      local json = sys.read(('%s%s/%s/%s/config.json'):format(root, tasks, namespace, id))
+      local json = read(('%s%s/%s/%s/config.json'):format(root, tasks, namespace, id))
       local name = json and annotated(json)
       if name then return name end
     end

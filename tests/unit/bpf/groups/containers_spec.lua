@@ -44,6 +44,29 @@ describe('the container of a group', function()
     named('libpod-conmon-' .. PODMAN .. '.scope', '/machine.slice/libpod-conmon-' .. PODMAN .. '.scope', 'unit')
   end)
 
+  it('has no name of the next one in the list', function()
+    write('/var/lib/containers/storage/overlay-containers/containers.json',
+      CRIO_STATE:format(PODMAN, OTHER):gsub('"names":%["web","alias"%],', '', 1))
+    named(PODMAN:sub(1, 12), '/libpod_parent/libpod-' .. PODMAN, 'unnamed')
+  end)
+
+  it('has no name if something else is where a runtime keeps its state', function()
+    local folder = '/var/lib/containers/storage/overlay-containers'
+    local path = root .. folder .. '/containers.json'
+    local function finds_nothing(command)
+      assert.equal(0, os.execute(("rm -f '%s'; %s"):format(path, command)))
+      named(PODMAN:sub(1, 12), '/libpod_parent/libpod-' .. PODMAN, 'unnamed')
+    end
+    write(folder .. '/real.json', CRIO_STATE:format(PODMAN, OTHER))
+    finds_nothing(("mkfifo '%s'"):format(path))
+    finds_nothing(("ln -s /dev/zero '%s'"):format(path))
+    finds_nothing(("ln -s real.json '%s'"):format(path))
+    finds_nothing(("mkdir '%s' && mv '%s' '%s.old'"):format(path, path, path))
+    finds_nothing(("cp '%s/real.json' '%s' && truncate -s 1T '%s'"):format(root .. folder, path, path))
+    write(folder .. '/containers.json', CRIO_STATE:format(PODMAN, OTHER):gsub('web', ('w'):rep(1000)))
+    named(PODMAN:sub(1, 12), '/libpod_parent/libpod-' .. PODMAN, 'unnamed')
+  end)
+
   it('of podman without root', function()
     write('/etc/passwd', 'root:x:0:0:root:/root:/bin/sh\nme:x:1000:1000:,,,:/home/me:/bin/sh\n')
     write('/home/me/.local/share/containers/storage/overlay-containers/containers.json',
@@ -58,6 +81,9 @@ describe('the container of a group', function()
     named('db', '/system.slice/docker-' .. PODMAN .. '.scope')
     named('db', '/docker/' .. PODMAN)
     named('db', '/docker/' .. PODMAN .. '/docker/' .. OTHER) -- one that runs in it
+    write('/var/lib/docker/containers/' .. OTHER .. '/config.v2.json',
+      (DOCKER_STATE:format(OTHER):gsub('"Hostname"', '"Labels":{"Driver":"x","Name":"/other"},%0')))
+    named('db', '/docker/' .. OTHER)
   end)
 
   it('of containerd', function()
