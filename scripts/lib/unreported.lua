@@ -25,12 +25,12 @@ function unreported.new() return { switches = 0, wakeups = 0, completions = 0 } 
 ---@param completions? string effect of unreported completions
 function unreported.warn(self, out, name, switches, wakeups, completions)
   local parts = {}
-  local function add(count, what, effect)
-    if count > 0 then parts[#parts + 1] = ('%d %s (%s)'):format(count, what, effect) end
+  local function add(count, one, plural, effect)
+    if count > 0 then parts[#parts + 1] = ('%d %s (%s)'):format(count, count == 1 and one or one .. plural, effect) end
   end
-  add(self.wakeups, 'wakeups', wakeups)
-  add(self.switches, 'switches', switches)
-  add(self.completions, 'completions', completions)
+  add(self.wakeups, 'wakeup', 's', wakeups)
+  add(self.switches, 'switch', 'es', switches)
+  add(self.completions, 'completion', 's', completions)
   if #parts > 0 then out:warn(('%s: the kernel did not report %s'):format(name, table.concat(parts, ' and '))) end
 end
 

@@ -7,7 +7,10 @@ const flame = (function () {
   const ROW = 18, MIN_WIDTH = 0.1; // pixels, percent
 
   function stackColumns(columns) {
-    return { stack: columns.findIndex(model.isList), value: columns.findIndex(column => column.kind === 'counter'),
+    const counter = columns.findIndex(column => column.kind === 'counter');
+    // Without a counter, what each stack has now, such as the bytes of kmemleak.
+    return { stack: columns.findIndex(model.isList),
+      value: counter >= 0 ? counter : columns.findIndex(column => column.kind === 'gauge'),
       comm: columns.findIndex(column => column.kind === 'label') };
   }
   const has = columns => { const at = stackColumns(columns); return at.stack >= 0 && at.value >= 0; };

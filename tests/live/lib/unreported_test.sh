@@ -14,7 +14,7 @@ left=$("$PROFSCRIPT" exec -e 'sched:sched_switch/prev_comm=="states"/' --input "
 for args in oncpu rundelay 'task-state --perins'; do
 	# shellcheck disable=SC2086 # words
 	"$PROFSCRIPT" $args --input "$TMP/hidden.data" >"$TMP/out" 2>"$TMP/err"
-	n=$(sed -n "s/^${args%% *}: the kernel did not report.* \([0-9]*\) switches (.*not counted)\$/\1/p" "$TMP/err")
+	n=$(sed -n "s/^${args%% *}: the kernel did not report.* \([0-9]*\) switch[es]* (.*not counted)\$/\1/p" "$TMP/err")
 	echo "# $left leave, ${n:-0} not reported" >>"$TMP/err"
 	[ "$left" -ge 6 ] && [ "${n:-0}" -ge $((left - 1)) ]
 	result $? "${args%% *}: switches that are not reported" "$TMP/err"

@@ -64,7 +64,7 @@ for how in auto perf; do
 	expect_line "--capture $how: waits of tasks that take turns" 'sched_switch => sched_switch' "$TMP/out"
 	# The kernel hid 1 or 2 of 125 from perf in 2 of 17 runs on a busy machine. The mistake hides half of them.
 	calls=$(awk '/sched_switch => sched_switch/ { print $4; exit }' "$TMP/out")
-	hidden=$(sed -n 's/.* did not report \([0-9]*\) switches .*/\1/p' "$TMP/err")
+	hidden=$(sed -n 's/.* did not report \([0-9]*\) switch[es]* .*/\1/p' "$TMP/err")
 	check "--capture $how: nearly all of their switches are reported" test "${hidden:-0}" -le $((calls / 8))
 done
 refused '--filter without a name' 2 'rundelay: --filter requires task names' rundelay --filter ,

@@ -60,4 +60,11 @@ describe('unreported switches', function()
   it('do not include lost ones', function()
     assert.equal(0, missing { { 0, 3, 1 }, { 0, 1, 2 }, 'lost', { 0, 1, 2 }, { 0, 2, 1 } })
   end)
+
+  it('are counted in words: one is not several', function()
+    local warned
+    local out = { warn = function(_, text) warned = text end }
+    unreported.warn({ switches = 1, wakeups = 2, completions = 0 }, out, 'x', 'a', 'b')
+    assert.equal('x: the kernel did not report 2 wakeups (b) and 1 switch (a)', warned)
+  end)
 end)

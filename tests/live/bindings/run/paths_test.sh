@@ -35,7 +35,7 @@ shown() {
 # because tasks ran that were not switched to. They are of any task.
 unwritten() {
 	awk '/ sched:[a-z_]+ are missing: the kernel counted them/ { n += $2 }
-		/ the kernel did not report / { for (i = 2; i <= NF; i++) if ($i ~ /^(switches|wakeups)$/) n += $(i - 1) }
+		/ the kernel did not report / { for (i = 2; i <= NF; i++) if ($i ~ /^(switch(es)?|wakeups?)$/) n += $(i - 1) }
 		END { print n + 0 }' "$1"
 }
 
