@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "process/watchdog.h"
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <ucontext.h>
+#include "os/priority.h"
 #include "process/self_maps.h"
 
 enum {
@@ -111,21 +113,14 @@ static void go_first(void)
 		return;
 	is_first = 1;
 	niceness = getpriority(PRIO_PROCESS, 0);
+	priority_hurry(); /* what a script starts does not inherit what follows */
 	setpriority(PRIO_PROCESS, 0, FIRST);
 }
 
-static void on_tick(int number, siginfo_t *info, void *context)
+static void look_at_script(const ucontext_t *context)
 {
-	int step;
+	int step = elapsed();
 
-	(void)number;
-	if (!running)
-		return;
-	if (info->si_value.sival_int) { /* the limit */
-		watchdog_start();
-		return;
-	}
-	step = elapsed();
 	if (!is_in_lua(context)) {
 		/* One long call ends by itself. A loop of short ones is in Lua now and then. */
 		calls = calls + step < CALLS ? calls + step : CALLS;
@@ -145,6 +140,20 @@ static void on_tick(int number, siginfo_t *info, void *context)
 	if (ticks_since > GIVE_UP || ++interrupts > MAX_INTERRUPTS)
 		ops.give_up(0, last_code);
 	ops.interrupt();
+}
+
+static void on_tick(int number, siginfo_t *info, void *context)
+{
+	int code = errno;
+
+	(void)number;
+	if (!running)
+		return;
+	if (info->si_value.sival_int) /* the limit */
+		watchdog_start();
+	else
+		look_at_script(context);
+	errno = code;
 }
 
 /* Its signal ends the call in which the script waits. A script that gets little CPU time, but some,

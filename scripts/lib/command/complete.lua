@@ -31,6 +31,8 @@ local complete = {}
 ---@field mode 'words'|'open'|'files'|'commands'
 ---@field list string[]
 
+-- Events without a tracepoint of the same name, for tp_btf:.
+local NO_TRACEPOINTS = { ftrace = true, misc = true, syscalls = true }
 local SAMPLE = { '_cpu', '_pid', '_tid', '_time', '_period', '_comm' }
 
 --- Splits a line as the shell does, up to the cursor.
@@ -384,6 +386,10 @@ function complete.machine(found)
     local names = {}
     for i, entry in ipairs((events:entries())) do
       names[i] = entry.name:match '^[ku]r?e?t?probe:' or entry.name:match '^mem:' or entry.name
+    end
+    for i = 1, #names do
+      local system, name = names[i]:match '^([%w_]+):([%w_]+)$'
+      if system and not NO_TRACEPOINTS[system] then names[#names + 1] = 'tp_btf:' .. name end
     end
     return names
   end
