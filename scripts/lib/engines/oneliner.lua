@@ -242,6 +242,35 @@ local function as_data(source, kind, args)
   return data
 end
 
+--- Returns the source with the fields that print() and row{} show in a call of `shown`, which writes addresses as such.
+local function with_shown(source, program)
+  local parts, copied, at, before, found = {}, 1, 1, nil, {}
+  while at <= #source do
+    local after, token = lua_source.next(source, at)
+    local is_call = before ~= '.' and before ~= ':' and before ~= 'function'
+    local open = is_call and (token == 'print' and source:match('^%s*()%(', after)
+      or token == 'row' and source:match('^%s*%(?%s*(){', after))
+    local args, stop = arguments(source, open or #source + 1)
+    local is_changed = false
+    for i, arg in ipairs(args or {}) do
+      local field = field_of(arg)
+      if field then
+        program._keys[#program._keys + 1] = { name = field, field = field, found = found }
+        args[i], is_changed = ("shown('%s', %s)"):format(field, arg), true
+      end
+    end
+    if is_changed then
+      local _, lines = source:sub(open, stop - 1):gsub('\n', '')
+      local text = table.concat(args, ', ')
+      parts[#parts + 1] = source:sub(copied, open) .. text .. ('\n'):rep(lines - select(2, text:gsub('\n', '')))
+      copied, after = stop - 1, stop
+    end
+    before, at = token or before, after
+  end
+  program.env.shown = function(name, value) return found[name] and addresses.text(value) or value end
+  return table.concat(parts) .. source:sub(copied)
+end
+
 ---@class oneliner.Program
 ---@field source string the source with the calls renamed; line numbers are unchanged
 ---@field env table<string, function> the functions of the renamed calls
@@ -279,16 +308,22 @@ function Program:refuses_sort(sort)
   return ("there is no column '%s'; --sort takes %s"):format(sort, table.concat(known, ', '))
 end
 
+--- Finds the fields of an event that are shown as addresses.
+---@param event table description
+function Program:find_addresses(event)
+  local is_address = addresses.of(event)
+  for _, key in ipairs(self._keys) do
+    if key.field and is_address[key.field] then key.found[key.name] = true end
+  end
+end
+
 --- Makes the events of a class count, in the kernel if possible. Returns the handler.
 ---@param session Session
 ---@param event Event
 ---@param handler fun(ev: Ev) runs the program
 ---@return fun(ev: Ev) handler
 function Program:count(session, event, handler)
-  local is_address = addresses.of(public_event.one(event, 'exec'))
-  for _, key in ipairs(self._keys) do
-    if key.field and is_address[key.field] then key.found[key.name] = true end
-  end
+  self:find_addresses(public_event.one(event, 'exec'))
   local data = self._data
   local value = data and data.value and event.fields[data.value]
   if not data or data.value == '_comm' or value and value.kind == 'string' then return handler end
@@ -360,6 +395,7 @@ function oneliner.compile(source, session, others, known)
     program.stacks, program.stack_part = true, stack_part(typed)
     return ('print(%s)'):format(PRINTED_STACK)
   end)
+  source = with_shown(source, program)
   program.resolves = (source .. table.concat(translated)):find '%f[%w_][ku]sym%(' ~= nil
   local parts, copied, at, before = {}, 1, 1, nil
   while at <= #source do

@@ -132,6 +132,7 @@ function Repl:_compile(text, event)
   local events
   events, message = self:_events_for(code[1], among)
   if not events then return nil, message end
+  for _, i in ipairs(events) do program:find_addresses(public_event.real(self._events[i])) end
   return { text = text, program = program, run = code[1], events = events, event = event }
 end
 

@@ -18,6 +18,17 @@ local function tables_of(program)
 end
 
 describe('oneliner.compile', function()
+  it('shows the fields of print() and row{} that are addresses as such', function()
+    local program = oneliner.compile [[print(ev.ptr, f(ev.ptr), 'print(ev.ptr)') row { 'a', ev.n }]]
+    assert.equal([[print(shown('ptr', ev.ptr), f(ev.ptr), 'print(ev.ptr)') row { 'a', shown('n', ev.n)}]],
+      (program.source:gsub("{'a'", "{ 'a'")))
+    assert.equal(255, program.env.shown('ptr', 255))
+    program:find_addresses { print_fmt = '"%p %d", REC->ptr, REC->n', fields = { ptr = { size = 8, flags = 0 },
+      n = { size = 8, flags = 0 } } }
+    assert.equal('0xff', program.env.shown('ptr', 255))
+    assert.equal(255, program.env.shown('n', 255))
+  end)
+
   it('prints a stack as its frames, and asks for it', function()
     local parts = { ['print(ev._stack)'] = 'both', ['print(kstack)'] = 'kernel', ['print( ustack() )'] = 'user' }
     for source, part in pairs(parts) do
