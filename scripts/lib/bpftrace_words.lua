@@ -32,6 +32,8 @@ local ELSEWHERE = {
   func = { 'func is the event here', 'write ev._event' },
   stddev = { 'stddev() is a column of stats() here', 'write stats(VALUE, KEY)' },
   variance = { 'variance() is a column of stats() here', 'write stats(VALUE, KEY)' },
+  str = { 'str() takes the name of a field', 'write str(ev.NAME)' },
+  user = { 'user() takes a type in quotes and the name of a field', "write user('u32', ev.NAME)" },
   strerror = { 'strerror() is errno() here', 'write errno(ev.ret)' },
   system = { 'system() is os.execute() here', "write os.execute 'COMMAND'" },
 }

@@ -57,6 +57,9 @@ describe('words of bpftrace', function()
 
   it('that have another place are explained', function()
     for source, want in pairs {
+      ['print(str(0))'] = 'str() takes the name of a field at column 7; write str(ev.NAME)',
+      ["print(user('u32', 0))"] = 'user() takes a type in quotes and the name of a field at column 7; '
+        .. "write user('u32', ev.NAME)",
       ['BEGIN { x }'] = "BEGIN is an option here at column 1; --begin 'CODE'",
       ['count(arg1)'] = "its arguments at column 7; write -e 'kprobe:FUNCTION(NAME=$arg2)'",
       ['print(1, @start[tid])'] = '@start has no values at column 10; write @start[ev._tid] = VALUE, or a function',
