@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "process/watchdog.h"
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -106,10 +107,11 @@ static int elapsed(void)
 	return n < 1 ? 1 : n > DELAY ? DELAY : (int)n;
 }
 
-/* What others do with the CPU is no reason to end a script that only needs a while. */
+/* What others do with the CPU is no reason to end a script that only needs a while. Another policy
+ * than the normal one is the user's choice, and stays. */
 static void go_first(void)
 {
-	if (is_first)
+	if (is_first || (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) != SCHED_OTHER)
 		return;
 	is_first = 1;
 	niceness = getpriority(PRIO_PROCESS, 0);
