@@ -136,11 +136,11 @@ local function report_losses(name, out, stats, reported)
   end
 end
 
---- Returns a key that is computed of the thread; nil if there is none.
+--- Returns a key that is computed of a thread of this machine or recording; nil if there is none.
 local function computed_thread(found)
   for _, stage in ipairs(found.stages) do
     for _, event in ipairs(stage) do
-      local key = event.attrs.key or found.default_key
+      local key = not public_event.real(event).machine and (event.attrs.key or found.default_key)
       if key and (key:find '%f[%w_]common_pid%f[^%w_]' or key:find '%f[%w_]_tid%f[^%w_]') then return key end
     end
   end
