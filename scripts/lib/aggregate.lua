@@ -208,7 +208,6 @@ function aggregate.new(kind, keys, settings)
     _stacks = settings.stacks or {},
     _addresses = settings.addresses or {},
     _session = settings.session,
-    is_followed = false,
     _past = {}, -- histograms of earlier reports, by title, for pictures
   }, Aggregate)
   local refuse, surplus, missing = failures(kind, how, keys)
