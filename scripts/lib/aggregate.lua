@@ -205,9 +205,9 @@ function aggregate.new(kind, keys, settings)
     _value = columns[#keys + 1].name,
     _show = unit and unit.show,
     _histogram = settings.value or 'value', -- field of the rows
-    _stacks = settings.stacks or {},
-    _addresses = settings.addresses or {},
+    _stacks = settings.stacks or {}, _addresses = settings.addresses or {},
     _session = settings.session,
+    is_followed = false,
     _past = {}, -- histograms of earlier reports, by title, for pictures
   }, Aggregate)
   local refuse, surplus, missing = failures(kind, how, keys)
