@@ -9,6 +9,7 @@ local cgroups = require 'bpf.groups.cgroups'
 local dispatch = require 'bindings.view.dispatch'
 local expr = require 'bindings.expr.compile'
 local ffi = require 'ffi'
+local followed_groups = require 'bpf.run.followed_groups'
 local facts = require 'bpf.run.facts'
 local failure = require 'bindings.base.failure'
 local gates = require 'bpf.run.gates'
@@ -171,31 +172,9 @@ function InKernel:threads()
   return self._threads
 end
 
---- Adds the groups that the run names to those that programs know, and marks the threads that are in them now.
----@return boolean any
----@return string[] others
-function InKernel:_find_groups()
-  local opt, of, ids, directories = self.run.opt, self._groups, {}, {}
-  local function add(id, directory)
-    ids[#ids + 1], directories[#directories + 1], self.group_ids[id] = id, directory, true
-  end
-  self._made = of.groups.made[0]
-  local any, others = true, {}
-  if opt.container then any, others = cgroups.of_containers(opt.container, add) else cgroups.all(opt.cgroups, add) end
-  of:add(ids)
-  for _, directory in ipairs(of.mark and directories or {}) do of:mark(cgroups.threads(directory)) end
-  return any, others
-end
-
---- Makes programs follow the groups that the run names. They run before the groups are looked for, so none is missing.
+--- Makes programs follow the groups that the run names.
 function InKernel:_follow(of)
-  self._groups, self.group_ids = of, {}
-  if not program.is_dry() then of:attach() end
-  local any, others = self:_find_groups()
-  if not any then
-    self.run.out:warn(('%s: no container %s yet%s'):format(self.run.name, table.concat(self.run.opt.container, ', '),
-      others[1] and '; there are ' .. table.concat(others, ', ') or ''))
-  end
+  self._groups = followed_groups.new(self.run, of)
   return of
 end
 
@@ -204,14 +183,13 @@ end
 function InKernel:groups()
   local ok, why = asm.attempt(function() return self:targets() end)
   if not ok then failure.unavailable('%s: cannot follow the containers: %s', self.run.name, why) end
-  return self.group_ids
+  return self._groups.ids
 end
 
 --- Looks for containers that have been made since. Called after each batch.
 function InKernel:poll()
   cgroups.poll(self.run.session)
-  local of = self._groups
-  if of and self.run.opt.container and of.groups.made[0] ~= self._made then self:_find_groups() end
+  if self._groups then self._groups:poll() end
 end
 
 --- Returns the bound of the thread ids; nil if they are too many for a place each.

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.cpu_times: how long tasks run on each CPU. A handler of switches adds that up, or BPF programs do
---- (bpf/gen/cpu_sums.lua) if nothing needs the events. Both fill the same arrays.
+--- (bpf/tasks/cpu_sums.lua) if nothing needs the events. Both fill the same arrays.
 local cpu_clock = require 'bpf.ways.cpu_clock'
 local ffi = require 'ffi'
 local intern = require 'bindings.base.intern'
-local kernel_times = require 'bpf.gen.cpu_sums'
+local kernel_times = require 'bpf.tasks.cpu_sums'
 local output = require 'bindings.print.output'
 local public_event = require 'bindings.view.public_event'
 local sys = require 'bindings.base.sys'

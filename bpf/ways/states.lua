@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.task_states: how long tasks are in their states. The handlers of a script add that up, or BPF programs do
---- (bpf/gen/state_sums.lua) if nothing needs the events. Both fill the same histograms.
+--- (bpf/tasks/state_sums.lua) if nothing needs the events. Both fill the same histograms.
 local capture = require 'bpf.gen.capture'
 local captures = require 'bpf.ways.capture'
 local cpu_clock = require 'bpf.ways.cpu_clock'
@@ -12,7 +12,7 @@ local output = require 'bindings.print.output'
 local public_event = require 'bindings.view.public_event'
 local route = require 'bpf.plan.route'
 local sched_switch = require 'bindings.expr.sched_switch'
-local states = require 'bpf.gen.state_sums'
+local states = require 'bpf.tasks.state_sums'
 local sys = require 'bindings.base.sys'
 local views = require 'bindings.view.views'
 

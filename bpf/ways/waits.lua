@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- session.waits: how long tasks are off their CPU, by name, state and stack. A handler of switches adds that up, or a
---- BPF program does (bpf.gen.wait_sums.lua) if nothing needs the events. Both call the script with the same figures.
+--- BPF program does (bpf/tasks/wait_sums.lua) if nothing needs the events. Both call the script with the same figures.
 local captures = require 'bpf.gen.capture'
 local facade = require 'bindings.base.facade'
 local ffi = require 'ffi'
 local output = require 'bindings.print.output'
 local public_event = require 'bindings.view.public_event'
 local sys = require 'bindings.base.sys'
-local wait_sums = require 'bpf.gen.wait_sums'
+local wait_sums = require 'bpf.tasks.wait_sums'
 
 local C = ffi.C
 local waits = {}

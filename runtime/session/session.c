@@ -21,9 +21,7 @@ enum {
 	MAX_WAIT = 100000000,		/* ns */
 	EXIT_WAIT = 1000000,		/* ns */
 	SILENCE = 1000000000,		/* ns */
-	BATCH_TIME = 20000000,		/* ns that a batch should take at most */
 	MUCH = 5000,			/* events to read after a signal, see signals_overdue() */
-	BATCH_MIN = 16,			/* events */
 	MISC_LOST_SAMPLES_BPF = 1 << 15 /* not lost: rejected by a BPF filter of perf */
 };
 
@@ -492,30 +490,12 @@ static void watch_silence(struct session *s, bool is_silent)
 		session_stop(s);
 }
 
-/* How many events the next batch has: what asks the run to end is seen after a batch, and a script
- * that has not returned by then is interrupted. So it is long only if its events take little time,
- * or in recordings, whose output must not depend on time. */
-static int batch_size(struct session *s)
-{
-	uint64_t took = clock_monotonic() - s->handed_out;
-
-	if (s->source->info.is_recorded)
-		return BATCH_MAX;
-	if (took > BATCH_TIME)
-		s->batch_size = (int)((uint64_t)s->nr_batch * BATCH_TIME / took);
-	else if (s->nr_batch >= s->batch_size && took < BATCH_TIME / 2)
-		s->batch_size *= 2;
-	if (s->batch_size < BATCH_MIN)
-		s->batch_size = BATCH_MIN;
-	if (s->batch_size > BATCH_MAX)
-		s->batch_size = BATCH_MAX;
-	return s->batch_size;
-}
-
 static int next_batch(struct session *s, struct batch *batch, struct error *err)
 {
 	uint64_t until = ends_with_tick(s) ? s->tick_at - 1 : s->end_at;
-	int n = 0, size = batch_size(s);
+	/* The output of recordings must not depend on time. */
+	bool is_paced = !s->source->info.is_recorded;
+	int n = 0, size = is_paced ? pace_next(&s->pace, s->nr_batch, BATCH_MAX) : BATCH_MAX;
 
 	watchdog_returned();
 	batch->events = s->batch;
@@ -572,7 +552,8 @@ static int hand_out(struct session *s, const struct batch *batch, int ret)
 	for (int i = ret < 0 ? 0 : batch->n; i < s->nr_batch; i++)
 		s->batch[i] = (struct event){.time = s->batch[i].time, .class = EVENT_FILTERED};
 	s->nr_batch = ret < 0 ? 0 : batch->n;
-	s->handed_out = clock_monotonic();
+	if (!s->source->info.is_recorded)
+		pace_hand_out(&s->pace);
 	return ret;
 }
 

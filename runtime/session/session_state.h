@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include "error.h"
 #include "event.h"
+#include "session/pace.h"
 #include "session/session.h"
 #include "source.h"
 
@@ -81,8 +82,7 @@ struct session {
 	struct session_stats stats;
 	struct event batch[BATCH_MAX];
 	int nr_batch; /* that were handed out */
-	int batch_size;
-	uint64_t handed_out; /* when */
+	struct pace pace;
 	struct class_samples samples[EVENT_CLASSES];
 };
 

@@ -1,14 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The report of lock: waits by lock, type, caller and owner.
 local aggregate = require 'lib.aggregate'
-local array = require 'lib.array'
-local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
+local wait_totals = require 'lib.engines.off_cpu.wait_totals'
 
 local report = {}
 
-local MAX_KEYS = 65536
 local KERNEL = 0xffff000000000000ULL -- the first address of the kernel that a key keeps as what is above it
 local KINDS = 64
 local MOST_OFFSET = 4096 -- of a lock in a variable
@@ -48,8 +46,7 @@ function report.kernel_key(address) return tonumber(address - KERNEL) end
 function report.new(opt, out, session)
   return setmetatable({
     opt = opt, out = out, session = session, than = opt.than or -1,
-    keys = intern.new(4, MAX_KEYS), -- process or 0, address, stack, type and owner
-    totals = array.new(MAX_KEYS + 1), counts = array.new(MAX_KEYS + 1), longest = array.new(MAX_KEYS + 1),
+    totals = wait_totals.new(), -- by process or 0, address, stack, type and owner
     names = {}, -- of locks, by id
     hists = opt.hist and aggregate.new('hist', { 'lock', 'type' }, { name = 'waits (ns)' }),
     spec = tables.new('lock', {
@@ -73,13 +70,11 @@ function report.address(address) return ('0x%x'):format(address) end
 ---@param ev? Ev at the end of the wait; nil: it lasts
 function Report:add(ns, pid, address, kind, stack, owner, ev)
   if ns <= self.than then return end
-  local totals, counts, longest = self.totals, self.counts, self.longest
-  local id = self.keys.id(pid, address, stack, owner * KINDS + kind)
+  local id = self.totals.id(pid, address, stack, owner * KINDS + kind)
   if not self.names[id] then
     self.names[id] = report.name_of(self.session, ev, pid == 0 and KERNEL + address or address)
   end
-  totals[id], counts[id] = totals[id] + ns, counts[id] + 1
-  if ns > longest[id] then longest[id] = ns end
+  self.totals:add(id, ns, 1, ns)
   if self.hists then self.hists:add(ns, self.names[id], (pid > 0 and self.user_type or self.kernel_type)(kind)) end
 end
 
@@ -111,44 +106,18 @@ local function owner_of(self, tid)
   return name ~= UNKNOWN and ('%s (%d)'):format(name, tid) or nil
 end
 
-local function entry_of(self, id)
-  local keys = self.keys
-  local pid, stack, what = keys:part(id, 1), keys:part(id, 3), keys:part(id, 4)
-  local type_of = pid > 0 and self.user_type or self.kernel_type
-  return { task = pid > 0 and ('%s (%d)'):format(self.session.task_name(pid), pid) or '[kernel]',
-    lock = self.names[id], type = type_of(what % KINDS), stack = stack, caller = caller_of(self, stack, pid > 0),
-    owner = owner_of(self, math.floor(what / KINDS)), count = self.counts[id], total_ns = self.totals[id],
-    max_ns = self.longest[id] }
-end
-
---- Returns the entries, longest first. Stacks with the same caller are one, unless stacks are printed.
+--- Returns the entries. Stacks with the same caller are one, unless stacks are printed.
 local function entries(self)
-  local list, by_text, with_stacks = {}, {}, self.opt.call_graph
-  for id = 0, self.keys:count() - 1 do
-    local entry = entry_of(self, id)
-    local key = table.concat({ entry.task, entry.lock, entry.type, entry.caller, entry.owner or '',
-      with_stacks and self.session.stack_text(entry.stack) or '' }, '\n')
-    local same = by_text[key]
-    if same then
-      same.total_ns, same.count = same.total_ns + entry.total_ns, same.count + entry.count
-      same.max_ns = math.max(same.max_ns, entry.max_ns)
-    else
-      by_text[key], list[#list + 1] = entry, entry
-    end
-  end
-  table.sort(list, function(a, b)
-    if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
-    return a.lock < b.lock
+  local totals, session, with_stacks = self.totals, self.session, self.opt.call_graph
+  return totals:entries(function(id)
+    local pid, stack, what = totals:part(id, 1), totals:part(id, 3), totals:part(id, 4)
+    local type_of = pid > 0 and self.user_type or self.kernel_type
+    local entry = { task = pid > 0 and ('%s (%d)'):format(session.task_name(pid), pid) or '[kernel]',
+      lock = self.names[id], type = type_of(what % KINDS), stack = stack, caller = caller_of(self, stack, pid > 0),
+      owner = owner_of(self, math.floor(what / KINDS)) }
+    return entry, table.concat({ entry.lock, entry.task, entry.type, entry.caller, entry.owner or '',
+      with_stacks and session.stack_text(stack) or '' }, '\n')
   end)
-  return list
-end
-
-local function clear(self)
-  local keys = self.keys
-  for id = 0, keys:count() - 1 do
-    self.totals[id], self.counts[id], self.longest[id], self.names[id] = 0, 0, 0, nil
-  end
-  keys:clear()
 end
 
 --- Prints the waits since the last report, and the threads that wait for each other.
@@ -171,7 +140,8 @@ function Report:print(time)
   for _, line in ipairs(self.cycles and self.cycles(time) or {}) do
     self.out:warn('lock: ' .. text.safe(line))
   end
-  clear(self)
+  self.totals:finish(self.out, 'lock')
+  self.names = {}
 end
 
 return report

@@ -1,20 +1,18 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The report of offcpu: waits by task, state, stack and waker, and a flame graph of both stacks.
-local array = require 'lib.array'
 local failure = require 'bindings.base.failure'
 local flamegraph = require 'lib.flamegraph'
 local flametree = require 'lib.flamegraph_tree'
-local intern = require 'lib.intern'
 local sched_switch = require 'bindings.expr.sched_switch'
 local svg = require 'lib.svg'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
+local wait_totals = require 'lib.engines.off_cpu.wait_totals'
 local waits = require 'lib.engines.off_cpu.waits'
 
 local report = {}
 
-local MAX_KEYS = 65536
 local STATES = 16 -- more than there are
 local BEFORE = '[off CPU when the run began]' -- in place of a stack
 local BETWEEN = '--' -- between the stacks of a wait and its waker, as other tools draw them
@@ -51,8 +49,7 @@ function report.new(opt, out, session, tracked)
   end
   return setmetatable({
     opt = opt, out = out, session = session, waits = tracked,
-    keys = intern.new(4, MAX_KEYS), -- name and state, stack, wakers, stack of the waker
-    totals = array.new(MAX_KEYS + 1), counts = array.new(MAX_KEYS + 1), longest = array.new(MAX_KEYS + 1),
+    totals = wait_totals.new(), -- by name and state, stack, wakers, stack of the waker
     tree = opt.flame_graph and flametree.new(),
     spec = tables.new('offcpu', {
       { name = 'task' }, { name = 'state' }, { name = 'woken_by' },
@@ -65,22 +62,17 @@ end
 --- Adds a wait.
 ---@param wait Wait
 function Report:add(wait)
-  local totals, counts, longest = self.totals, self.counts, self.longest
-  local task = wait.name * STATES + wait.state
-  local id = self.keys.id(task, wait.stack, wait.wakers, wait.waker_stack)
-  totals[id], counts[id] = totals[id] + wait.ns, counts[id] + 1
-  if wait.ns > longest[id] then longest[id] = wait.ns end
+  local totals = self.totals
+  totals:add(totals.id(wait.name * STATES + wait.state, wait.stack, wait.wakers, wait.waker_stack), wait.ns, 1, wait.ns)
 end
 
 --- Adds waits of a task, which nobody ended.
 function Report:add_sums(name, state, stack, ns, count, max)
-  local id = self.keys.id(name * STATES + state, stack, 0, waits.NO_STACK)
-  self.totals[id], self.counts[id] = self.totals[id] + ns, self.counts[id] + count
-  self.longest[id] = math.max(self.longest[id], max)
+  self.totals:add(self.totals.id(name * STATES + state, stack, 0, waits.NO_STACK), ns, count, max)
 end
 
 --- Adds waits for which there is no room.
-function Report:leave_out(ns) self.totals[self.keys.max] = self.totals[self.keys.max] + ns end
+function Report:leave_out(ns) self.totals:leave_out(ns) end
 
 --- Returns the functions of a stack as text.
 local function functions(self, stack)
@@ -89,34 +81,16 @@ local function functions(self, stack)
   return table.concat(names, '\n', 1, self.session.frame_names(stack, names, {}))
 end
 
-local function entry_of(self, id)
-  local keys = self.keys
-  local task = keys:part(id, 1)
-  return { task = self.waits.task_name(math.floor(task / STATES)), state = task % STATES, stack = keys:part(id, 2),
-    wakers = self.waits.waker_names(keys:part(id, 3)), waker_stack = keys:part(id, 4), total = self.totals[id],
-    count = self.counts[id], max = self.longest[id] }
-end
-
---- Returns the entries, longest first. Stacks of the same functions are one.
+--- Returns the entries. Stacks of the same functions are one.
 local function entries(self)
-  local list, by_text = {}, {}
-  for id = 0, self.keys:count() - 1 do
-    local entry = entry_of(self, id)
-    local off, waker = functions(self, entry.stack), functions(self, entry.waker_stack)
-    local key = table.concat({ entry.task, how(entry), off, waker }, '\n\n')
-    local same = by_text[key]
-    if same then
-      same.total, same.count = same.total + entry.total, same.count + entry.count
-      same.max = math.max(same.max, entry.max)
-    else
-      by_text[key], list[#list + 1] = entry, entry
-    end
-  end
-  table.sort(list, function(a, b)
-    if a.total ~= b.total then return a.total > b.total end
-    return a.task < b.task
+  local totals, tracked = self.totals, self.waits
+  return totals:entries(function(id)
+    local task = totals:part(id, 1)
+    local entry = { task = tracked.task_name(math.floor(task / STATES)), state = task % STATES,
+      stack = totals:part(id, 2), wakers = tracked.waker_names(totals:part(id, 3)), waker_stack = totals:part(id, 4) }
+    return entry, table.concat({ entry.task, how(entry), functions(self, entry.stack),
+      functions(self, entry.waker_stack) }, '\n\n')
   end)
-  return list
 end
 
 --- Adds an entry to the flame graph: the stack of the task, and on it that of the waker, upside down.
@@ -132,14 +106,7 @@ local function add_to_tree(self, entry)
   end
   if entry.stack == waits.BEFORE then put(BEFORE, 'r') end
   for i = 1, entry.stack < 0 and 0 or session.frame_names(entry.stack, names, kinds) do put(names[i], kinds[i]) end
-  flametree.add(self.tree, { entry.task }, list, sorts, #list, entry.total, 0, self.opt.reverse)
-end
-
-local function clear(self)
-  local keys, totals, counts, longest = self.keys, self.totals, self.counts, self.longest
-  for id = 0, keys:count() - 1 do totals[id], counts[id], longest[id] = 0, 0, 0 end
-  totals[keys.max], counts[keys.max], longest[keys.max] = 0, 0, 0
-  keys:clear()
+  flametree.add(self.tree, { entry.task }, list, sorts, #list, entry.total_ns, 0, self.opt.reverse)
 end
 
 --- Returns the text of the rows.
@@ -162,25 +129,21 @@ end
 
 local function row_of(self, entry)
   local lines = self.session.stack_lines
-  return { task = entry.task, state = sched_switch.STATES[entry.state], count = entry.count, total_ns = entry.total,
-    max_ns = entry.max, woken_by = #entry.wakers > 0 and table.concat(entry.wakers, ' < ') or nil,
+  return { task = entry.task, state = sched_switch.STATES[entry.state], count = entry.count, total_ns = entry.total_ns,
+    max_ns = entry.max_ns, woken_by = #entry.wakers > 0 and table.concat(entry.wakers, ' < ') or nil,
     stack = entry.stack < 0 and { functions(self, entry.stack) } or lines(entry.stack),
     waker_stack = entry.waker_stack >= 0 and lines(entry.waker_stack) or nil }
 end
 
 --- Prints the waits since the last report.
 function Report:print()
-  local list, rows, overflow = entries(self), {}, self.totals[self.keys.max]
-  for i, entry in ipairs(list) do
+  local rows = {}
+  for i, entry in ipairs(entries(self)) do
     if self.tree then add_to_tree(self, entry) end
     if i <= self.opt.top then rows[i] = row_of(self, entry) end
   end
   self.out:table(self.spec, rows, nil, function() return lines_of(rows) end)
-  if overflow > 0 then
-    self.out:warn(('offcpu: there are more than %d entries: %s of waits are left out'):format(MAX_KEYS,
-      units.time(overflow)))
-  end
-  clear(self)
+  self.totals:finish(self.out, 'offcpu')
 end
 
 --- Prints the last report and draws the flame graph.

@@ -4,7 +4,7 @@
 local ffi = require 'ffi'
 local run_bpf = require 'tests.unit.bpf.gen.run_bpf'
 local sched_switch = require 'bindings.expr.sched_switch'
-local wait_sums = require 'bpf.gen.wait_sums'
+local wait_sums = require 'bpf.tasks.wait_sums'
 
 ffi.cdef [[struct wait_record { int64_t cpu, side, prev_state; int32_t prev_pid, next_pid; char prev_comm[16],
   next_comm[16]; };]]

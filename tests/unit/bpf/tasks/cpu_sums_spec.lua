@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Programs that add up CPU times, on synthetic switches. Their clock is the real one, so what is compared is who ran
 -- how often.
-local cpu_times = require 'bpf.gen.cpu_sums'
+local cpu_times = require 'bpf.tasks.cpu_sums'
 local ffi = require 'ffi'
 local run_bpf = require 'tests.unit.bpf.gen.run_bpf'
 

@@ -4,7 +4,7 @@
 local ffi = require 'ffi'
 local run_bpf = require 'tests.unit.bpf.gen.run_bpf'
 local sched_switch = require 'bindings.expr.sched_switch'
-local states = require 'bpf.gen.state_sums'
+local states = require 'bpf.tasks.state_sums'
 
 ffi.cdef 'struct state_record { int64_t cpu, side, prev_state; int32_t prev_pid, next_pid, pid, pad; };'
 local record_type = ffi.typeof 'struct state_record'

@@ -4,8 +4,6 @@
 --- a task, and it calls the programs with interrupts disabled, so nothing is atomic.
 ---
 --- With an OutlierPlan, the event that begins a state is kept, and states that took too long are sent with both events.
----
---- In a program, r7 is the thread, r8 the time of the event, and r9 the address of the thread's word.
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
 local kernel_sums = require 'bpf.gen.sums'
@@ -14,14 +12,13 @@ local outliers = require 'bpf.gen.sent_pairs'
 local program = require 'bpf.gen.program'
 local sched_switch = require 'bindings.expr.sched_switch'
 local starts = require 'bpf.gen.starts'
+local task_words = require 'bpf.tasks.task_words'
 
 local FRAME = asm.FRAME
 local ON_CPU, SLEEP, QUEUED, STATES = sched_switch.ON_CPU, sched_switch.SLEEP, sched_switch.QUEUED, #sched_switch.STATES
-local OUT = 2 ^ starts.TAG_BITS - 1 -- tag: in none of the states; a word of 0: not seen yet
+local OUT = task_words.OUT
 local MOST_ROWS = 65536
 local MOST_KEPT = 2 ^ 17 -- events; with more threads, those that are seen have a place
-local BEGUN, ENDED = 0, 8 -- offsets in `limits`
-local COUNTERS = { switches = 0, wakeups = 8, unkept = 16 }
 local words_type = ffi.typeof 'uint64_t *'
 
 local task_states = {}
@@ -48,22 +45,23 @@ local task_states = {}
 ---@field name? table<string, Field> by the field of the thread
 ---@field sample? OutlierEvent with TaskStatesPlan.outliers
 
----@class TaskStates
+---@class TaskStates: TaskWords
 ---@field plan TaskStatesPlan
-local TaskStates = {}
-TaskStates.__index = TaskStates
+
+---@class TaskStatesProgram: TaskWordsProgram
+---@field places ProbePlaces
+---@field of TaskStates
+---@field role TaskStatesRole
+---@field ring? integer see outliers.begin()
+local TaskStates, Program = task_words.classes()
 
 --- Makes the maps. Refuses what BPF cannot do.
 ---@param plan TaskStatesPlan
 ---@return TaskStates
 function task_states.new(plan)
-  local self = setmetatable({ plan = plan, nr_threads = plan.nr_threads }, TaskStates)
+  local self = setmetatable({ plan = plan }, TaskStates)
+  task_words.init(self, plan, 'state', { 'switches', 'wakeups', 'unkept' })
   self.words = program.mapped(8 * self.nr_threads, 'states')
-  self.limits, self.counters = plan.threads and plan.threads.limits or program.mapped(16, 'state_limits'),
-    program.mapped(24, 'state_counts')
-  ffi.cast(words_type, self.limits.bytes)[ENDED / 8] = -1ULL
-  self.tags = program.mapped(sched_switch.MAX_PREV_STATE + 1, 'state_tags')
-  for bits = 0, sched_switch.MAX_PREV_STATE do self.tags.bytes[bits] = sched_switch.state_of(bits) or OUT end
   if plan.threads then self.first = program.mapped(self.nr_threads, 'state_first') end
   if plan.by_thread then
     self.rows = kernel_sums.rows(2, { nr_cpus = plan.nr_cpus, sides = plan.sides, most = MOST_ROWS, kinds = STATES + 1,
@@ -83,56 +81,11 @@ end
 
 -- Parts of a program --------------------------------------------------------------------------------
 
----@class TaskStatesProgram
----@field a Asm
----@field source Source
----@field places ProbePlaces
----@field of TaskStates
----@field role TaskStatesRole
----@field time integer place on the stack
----@field ring? integer see outliers.begin()
-local Program = {}
-Program.__index = Program
-
---- Generates code that counts. Uses r1 and r2.
-function Program:count(name)
-  local a = self.a
-  a:map_value(2, self.of.counters, COUNTERS[name])
-  a:alu('mov', 1, 1)
-  a:atomic_add(8, 2, 0, 1)
-end
-
---- Generates r8 = the time. Jumps to `done` if the run has not begun, or has ended. Other tasks than the targets do not
---- pay for the clock.
-function Program:now()
-  local a, known = self.a, self.a:new_label()
-  a:load(8, 8, FRAME, self.time)
-  a:jump('!=', 8, 0, known)
-  a:call 'ktime_get_ns'
-  a:alu_r('mov', 8, 0)
-  a:store(8, FRAME, self.time, 8)
-  a:label(known)
-  a:map_value(1, self.of.limits, 0)
-  a:load(8, 2, 1, ENDED)
-  a:jump_r('>=', 8, 2, 'done')
-  a:load(8, 2, 1, BEGUN)
-  a:jump('==', 2, 0, 'done')
-end
-
 --- Generates code that finds the word of the thread in a field, or of the current one: r7 to r9, and r1 is the word.
 --- Jumps to `done` if the thread does not count.
 function Program:find(field)
   local a, of = self.a, self.of
-  if field then
-    self.source:load(a, 4, 7, field, 0)
-  else
-    assert(self.source:variable(a, '_tid'))
-    a:alu_r('mov', 7, 0)
-  end
-  a:jump('==', 7, 0, 'done')
-  a:jump('>=', 7, of.nr_threads, 'done')
-  if of.plan.threads then of.plan.threads:check_id(a, 7, 'done') end
-  self:now()
+  self:thread(field)
   a:map_value(9, of.words, 0)
   a:alu_r('mov', 1, 7)
   a:alu('lsh', 1, 3)
@@ -148,17 +101,11 @@ function Program:from_start(state)
   local known = a:new_label()
   a:jump('!=', 1, 0, known)
   if state == 'first' then
-    a:map_value(2, of.first, 0)
-    a:alu_r('add', 2, 7)
-    a:load(1, 2, 2, 0)
-    a:jump('==', 2, 0, known)
+    self:load_first(known)
   else
     a:alu('mov', 2, state)
   end
-  a:map_value(1, of.limits, 0)
-  a:load(8, 1, 1, BEGUN)
-  a:alu('lsh', 1, starts.TAG_BITS)
-  a:alu_r('or', 1, 2)
+  self:word_from_start()
   a:label(known)
 end
 
@@ -245,11 +192,7 @@ end
 ---@param keeps? boolean the event, if the state is one that may be sent
 function Program:begin(tag, keeps)
   local a, of = self.a, self.of
-  if tag ~= 'r2' then a:alu('mov', 2, tag) end
-  a:alu_r('mov', 1, 8)
-  a:alu('lsh', 1, starts.TAG_BITS)
-  a:alu_r('or', 1, 2)
-  a:store(8, 9, 0, 1)
+  self:set_word(tag)
   if not keeps or not of.plan.outliers then return end
   local word, unkept, kept = a:take(8), a:new_label(), a:new_label()
   a:store(8, FRAME, word, 1)
@@ -311,11 +254,7 @@ function Program:leaves(field, state, name)
   a:label(ends)
   self:add(name, false)
   a:label(next)
-  self.source:load(a, 8, 1, state, 0)
-  a:alu('and', 1, sched_switch.MAX_PREV_STATE)
-  a:map_value(2, of.tags, 0)
-  a:alu_r('add', 2, 1)
-  a:load(1, 2, 2, 0)
+  self:load_tag(state)
   self:begin('r2', true)
   if of.plan.outliers and not of.has_all then
     a:map_value(9, of.words, 0)
@@ -442,27 +381,6 @@ function TaskStates:take(side, add_row, add_count)
   self.rows:take(side, function(key, state, sums, counts, name)
     add_row(key and tonumber(key[0]), state, sums, counts, name)
   end, function(key, state, bucket, count) add_count(tonumber(key[0]), state, bucket, count) end)
-end
-
---- Returns how often something was counted.
----@param name 'switches'|'wakeups'|'unkept'
----@return integer
-function TaskStates:counted(name) return tonumber(ffi.cast(words_type, self.counters.bytes)[COUNTERS[name] / 8]) end
-
---- Sets the state of a target at the start.
----@param tid integer
----@param state integer
-function TaskStates:set_first(tid, state)
-  if tid > 0 and tid < self.nr_threads then self.first.bytes[tid] = state end
-end
-
---- Limits the time in which states are counted.
----@param from? number ns of CLOCK_MONOTONIC
----@param to? number
-function TaskStates:limit(from, to)
-  local limits = ffi.cast(words_type, self.limits.bytes)
-  if from then limits[BEGUN / 8] = from end
-  if to then limits[ENDED / 8] = to end
 end
 
 --- Calls a function for each target whose current state is known.

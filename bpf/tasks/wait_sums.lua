@@ -12,20 +12,20 @@ local asm = require 'bpf.gen.asm'
 local bit = require 'bit'
 local chain = require 'bpf.gen.chain'
 local kernel_sums = require 'bpf.gen.sums'
+local known_stacks = require 'bpf.tasks.known_stacks'
 local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bpf.gen.program'
 local sched_switch = require 'bindings.expr.sched_switch'
 local starts = require 'bpf.gen.starts'
+local task_words = require 'bpf.tasks.task_words'
 
 local C = ffi.C
 local FRAME = asm.FRAME
 local ON_CPU, STATES = sched_switch.ON_CPU, #sched_switch.STATES
-local OUT = 2 ^ starts.TAG_BITS - 1 -- tag: the task has ended; a word of 0: not seen yet
+local OUT = task_words.OUT -- the task has ended
 local START = { word = 0, kernel = 8, user = 16, comm = 24, size = 40 }
 local KEY = { kernel = 0, user = 8, comm = 16, state = 32, parts = 5 } -- of a row
 local KEPT = { pid = chain.MAX_SIZE, time = chain.MAX_SIZE + 8, size = chain.MAX_SIZE + 16 } -- the addresses of a half
-local BEGUN, ENDED = 0, 8 -- offsets in `limits`
-local COUNTERS = { switches = 0, stackless = 8, unkept = 16 }
 local NO_STACK, BEFORE = 0, 1 -- in place of a hash; BEFORE: the task was off its CPU when the run began
 local MOST_ROWS, MOST_STACKS, MOST_TASKS = 65536, 16384, 2 ^ 17
 local words_type, const_words_type = ffi.typeof 'uint64_t *', ffi.typeof 'const uint64_t *'
@@ -46,10 +46,14 @@ local wait_sums = { BEFORE = BEFORE }
 ---@field than? integer ns: only longer waits count
 ---@field threads? Targets only these count
 
----@class WaitSums
+---@class WaitSums: TaskWords
 ---@field plan WaitSumsPlan
-local WaitSums = {}
-WaitSums.__index = WaitSums
+
+---@class WaitSumsProgram: TaskWordsProgram
+---@field places ProbePlaces
+---@field of WaitSums
+---@field start integer place on the stack: the address of the thread's start
+local WaitSums, Program = task_words.classes()
 
 --- Returns an odd number that traced programs do not know, so that none can make two stacks with the same hash.
 local function random_multiplier()
@@ -67,13 +71,9 @@ function wait_sums.new(plan)
   self.starts = self.has_all and program.mapped(plan.nr_threads * START.size, 'wait_starts')
     or program.hash(8, START.size, MOST_TASKS, 'wait_starts')
   self.first = program.mapped(plan.nr_threads, 'wait_first')
-  self.limits = plan.threads and plan.threads.limits or program.mapped(16, 'wait_limits')
-  ffi.cast(words_type, self.limits.bytes)[ENDED / 8] = -1ULL
-  self.counters = program.mapped(24, 'wait_counts')
-  self.tags = program.mapped(sched_switch.MAX_PREV_STATE + 1, 'wait_tags')
-  for bits = 0, sched_switch.MAX_PREV_STATE do self.tags.bytes[bits] = sched_switch.state_of(bits) or OUT end
+  task_words.init(self, plan, 'wait', { 'switches', 'stackless', 'unkept' })
   self.stacks = program.hash(8, KEPT.size, MOST_STACKS, 'wait_stacks')
-  self.chains, self.known_chains = chain.new(), chain.known()
+  self.chains, self.known_stacks = chain.new(), known_stacks.new()
   self.rows = kernel_sums.rows(KEY.parts, { nr_cpus = plan.nr_cpus, sides = plan.sides, most = MOST_ROWS,
     kinds = STATES + 1 })
   self.multiplier = random_multiplier()
@@ -82,41 +82,6 @@ function wait_sums.new(plan)
 end
 
 -- Parts of a program --------------------------------------------------------------------------------
-
----@class WaitSumsProgram
----@field a Asm
----@field source Source
----@field places ProbePlaces
----@field of WaitSums
----@field time integer place on the stack
----@field start integer place on the stack: the address of the thread's start
-local Program = {}
-Program.__index = Program
-
---- Generates code that counts. Uses r1 and r2.
-function Program:count(name)
-  local a = self.a
-  a:map_value(2, self.of.counters, COUNTERS[name])
-  a:alu('mov', 1, 1)
-  a:atomic_add(8, 2, 0, 1)
-end
-
---- Generates r8 = the time. Jumps to `done` if the run has not begun, or has ended. Other tasks than the targets do not
---- pay for the clock.
-function Program:now()
-  local a, known = self.a, self.a:new_label()
-  a:load(8, 8, FRAME, self.time)
-  a:jump('!=', 8, 0, known)
-  a:call 'ktime_get_ns'
-  a:alu_r('mov', 8, 0)
-  a:store(8, FRAME, self.time, 8)
-  a:label(known)
-  a:map_value(1, self.of.limits, 0)
-  a:load(8, 2, 1, ENDED)
-  a:jump_r('>=', 8, 2, 'done')
-  a:load(8, 2, 1, BEGUN)
-  a:jump('==', 2, 0, 'done')
-end
 
 --- Generates r9 = the address of the start of the thread in r7. Jumps if there is none.
 function Program:place(none)
@@ -158,11 +123,7 @@ end
 function Program:find(field)
   local a, of = self.a, self.of
   local missing, full, found = a:new_label(), a:new_label(), a:new_label()
-  self.source:load(a, 4, 7, field, 0)
-  a:jump('==', 7, 0, 'done')
-  a:jump('>=', 7, of.plan.nr_threads, 'done')
-  if of.plan.threads then of.plan.threads:check_id(a, 7, 'done') end
-  self:now()
+  self:thread(field)
   self:place(missing)
   if not of.has_all then
     a:go(found)
@@ -175,17 +136,6 @@ function Program:find(field)
     a:label(found)
   end
   a:load(8, 1, 9, START.word)
-end
-
---- Generates code that lets the thread be in a state from now on.
----@param tag integer|'r2'
-function Program:begin(tag)
-  local a = self.a
-  if tag ~= 'r2' then a:alu('mov', 2, tag) end
-  a:alu_r('mov', 1, 8)
-  a:alu('lsh', 1, starts.TAG_BITS)
-  a:alu_r('or', 1, 2)
-  a:store(8, 9, START.word, 1)
 end
 
 --- Generates r2 = the hash of the chain of r0 bytes at r9, beginning with r2. Uses r1 and r3 to r5.
@@ -241,7 +191,7 @@ end
 function Program:note_half(half)
   local a, of = self.a, self.of
   local none, full, noted, hash = a:new_label(), a:new_label(), a:new_label(), a:take(8)
-  local known = of.known_chains
+  local known = of.known_stacks
   local entry
   if known then
     local other = a:new_label()
@@ -289,12 +239,8 @@ function Program:leaves(fields)
   for _, tag in ipairs { 0, ON_CPU, OUT } do a:jump('==', 1, tag, known) end
   self:count 'switches'
   a:label(known)
-  self.source:load(a, 8, 1, fields.prev_state, 0)
-  a:alu('and', 1, sched_switch.MAX_PREV_STATE)
-  a:map_value(2, of.tags, 0)
-  a:alu_r('add', 2, 1)
-  a:load(1, 2, 2, 0)
-  self:begin 'r2'
+  self:load_tag(fields.prev_state)
+  self:set_word 'r2'
   a:jump('==', 2, OUT, 'done')
   for off = 0, 8, 8 do
     self.source:load(a, 8, 1, fields.prev_comm, off)
@@ -310,21 +256,15 @@ end
 
 --- Generates r1 = the word of a thread of which this is the first event, and which was off its CPU at the start.
 function Program:from_start(fields)
-  local a, of, known = self.a, self.of, self.a:new_label()
+  local a, known = self.a, self.a:new_label()
   a:jump('!=', 1, 0, known)
-  a:map_value(2, of.first, 0)
-  a:alu_r('add', 2, 7)
-  a:load(1, 2, 2, 0)
-  a:jump('==', 2, 0, known)
+  self:load_first(known)
   for off = 0, 8, 8 do
     self.source:load(a, 8, 1, fields.next_comm, off)
     a:store(8, 9, START.comm + off, 1)
   end
   a:store_value(8, 9, START.kernel, BEFORE)
-  a:map_value(1, of.limits, 0)
-  a:load(8, 1, 1, BEGUN)
-  a:alu('lsh', 1, starts.TAG_BITS)
-  a:alu_r('or', 1, 2)
+  self:word_from_start()
   a:label(known)
 end
 
@@ -365,7 +305,7 @@ function Program:enters(fields)
   a:label(running)
   self:count 'switches'
   a:label(next)
-  self:begin(ON_CPU)
+  self:set_word(ON_CPU)
 end
 
 --- Returns the body of the program of switches, for probe.load().
@@ -431,7 +371,7 @@ end
 ---@param now number ns of CLOCK_MONOTONIC
 ---@param call fun(state: integer, ns: number, start: ffi.cdata*, tid: integer) start: see take()
 function WaitSums:each(now, call)
-  local begun = words_of(self.limits.bytes)[BEGUN / 8]
+  local begun = self:begun()
   local before = start_type()
   local function one(tid, at)
     local word = words_of(at)[0]
@@ -457,27 +397,6 @@ function WaitSums:each(now, call)
       one(tid, start)
     end
   end
-end
-
---- Returns how often something was counted.
----@param name 'switches'|'stackless'|'unkept'
----@return integer
-function WaitSums:counted(name) return tonumber(words_of(self.counters.bytes)[COUNTERS[name] / 8]) end
-
---- Sets the state of a thread that is off its CPU at the start.
----@param tid integer
----@param state integer
-function WaitSums:set_first(tid, state)
-  if tid > 0 and tid < self.plan.nr_threads then self.first.bytes[tid] = state end
-end
-
---- Limits the time in which waits are counted.
----@param from? number ns of CLOCK_MONOTONIC
----@param to? number
-function WaitSums:limit(from, to)
-  local limits = words_of(self.limits.bytes)
-  if from then limits[BEGUN / 8] = from end
-  if to then limits[ENDED / 8] = to end
 end
 
 return wait_sums
