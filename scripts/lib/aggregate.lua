@@ -158,8 +158,8 @@ end
 --- max_keys: default 65536, 4096 with quantiles; stacks: the keys that are `ev._stack`: they are printed as stacks, and
 --- those of the same functions are one entry; session: required for stacks; addresses: the keys, or the column of the
 --- value, that are printed in hexadecimal, or as a function returns them; low, high, step: required for lhist: its
---- buckets are those below low, [low, low + step), ..., and from high; unit: of the values, such as 'ns', which text has
---- as '1.08 s' or '64 KiB'
+--- buckets are those below low, [low, low + step), ..., and from high; unit: of the values, such as 'ns', which text
+--- has as '1.08 s' or '64 KiB'
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
