@@ -14,10 +14,9 @@ describe('the account of events that are kept for details', function()
   end)
 
   it('misses those that were not written', function()
-    assert.same({ '50 of 100 events kept for details are missing: programs counted them, but they are not in the rings' },
-      differences(50, 0))
-    assert.same({ '4 of 100 events kept for details are missing: programs counted them, but they are not in the rings' },
-      differences(90, 6))
+    local line = '%d of 100 events kept for details are missing: programs counted them, but they are not in the rings'
+    assert.same({ line:format(50) }, differences(50, 0))
+    assert.same({ line:format(4) }, differences(90, 6))
   end)
 
   it('sees those that were written twice', function()
