@@ -258,12 +258,12 @@ end
 
 --- Returns the account of events for details.
 ---@param counted number by programs
----@param kept number that were found in the rings
+---@param found number that were found in the rings
 ---@param lost number
 ---@param margin integer programs that were running when they were ended
 ---@return Figures
-function windows.account(counted, kept, lost, margin)
-  return { name = 'events kept for details', way = windows.name, fired = counted, lost = lost, read = kept, per = 1,
+function windows.account(counted, found, lost, margin)
+  return { name = 'events kept for details', way = windows.name, fired = counted, lost = lost, read = found, per = 1,
     margin = margin, is_exact = true, by = 'programs', fate = 'they are not in the rings', rejected = {}, filters = {} }
 end
 
