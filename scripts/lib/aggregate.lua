@@ -393,7 +393,8 @@ local function order(self, sort)
   end
   return function(a, b)
     local x, y = column_of(self, a.value, sort), column_of(self, b.value, sort)
-    if x ~= y then return tonumber(x) > tonumber(y) end
+    x, y = x == x and tonumber(x) or -math.huge, y == y and tonumber(y) or -math.huge
+    if x ~= y then return x > y end
     return by_key(a, b)
   end
 end
@@ -464,11 +465,7 @@ local function add_rows(self, rows, entry, out)
     end
     if not self._hists then return end
     row[self._histogram] = entry.value
-    local stats = entry.value:stats()
-    local negative = stats.negative
-    if stats.max == 0x7fffffffffffffffULL then
-      out:warn(('%s: values of 2^63 and more count as 2^63 - 1'):format(self._spec.name))
-    end
+    local negative = entry.value:stats().negative
     if negative > 0 then out:warn(('%s: counted %d negative values as 0'):format(self._spec.name, negative)) end
   end
 end
