@@ -9,6 +9,7 @@ local addresses = require 'bindings.print.addresses'
 local aggregate = require 'lib.aggregate'
 local bpftrace_words = require 'lib.bpftrace_words'
 local failure = require 'bindings.base.failure'
+local field_names = require 'lib.sql.names'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'
 local nearest = require 'lib.nearest'
@@ -132,7 +133,7 @@ local function new_aggregation(kind, title, args, session)
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
-    fields[#fields + 1] = { name = name, field = field_of(args[i]), found = found }
+    fields[#fields + 1] = { name = name, field = field_of(args[i]), found = found, is_key = true }
     names[#names + 1] = name
   end
   if kind == 'min' or kind == 'max' then
@@ -278,7 +279,7 @@ end
 ---@field resolves boolean it looks up addresses
 ---@field stacks? boolean a key is the stack of the event
 ---@field stack_part? 'kernel'|'user' only these frames of it
----@field package _keys { name: string, field?: string, found: table<string, boolean> }[]
+---@field package _keys { name: string, field?: string, found: table<string, any>, is_key?: boolean }[]
 ---@field package _data? table what it does, if that is one call
 local Program = {}
 Program.__index = Program
@@ -308,12 +309,19 @@ function Program:refuses_sort(sort)
   return ("there is no column '%s'; --sort takes %s"):format(sort, table.concat(known, ', '))
 end
 
---- Finds the fields of an event that are shown as addresses.
+--- Finds the fields of an event that are shown as addresses, and the keys that are shown as names: if all events have
+--- the same.
 ---@param event table description
 function Program:find_addresses(event)
-  local is_address = addresses.of(event)
+  local is_address, texts = addresses.of(event), nil
   for _, key in ipairs(self._keys) do
-    if key.field and is_address[key.field] then key.found[key.name] = true end
+    local field, before = key.field, key.found[key.name]
+    if field and event.fields[field] then
+      texts = texts or key.is_key and field_names.texts(event)
+      key.is_address = key.is_address or is_address[field] or false
+      local how = key.is_key and texts[field] or key.is_address
+      key.found[key.name] = (before == nil or before == how) and how or key.is_address
+    end
   end
 end
 
