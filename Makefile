@@ -167,7 +167,6 @@ bench: deps ## one line each: name ours_ns peer_ns ratio; PERF_PROF=path adds th
 
 lint: DEPS += clang-format cppcheck lua-check eslint node-css tidy
 lint: export NODE_PATH = /usr/share/nodejs
-lint: export NODE_PATH = /usr/share/nodejs
 lint: deps ## formatting, cppcheck, luacheck, what browsers read, and headers that compile alone
 	@echo '  LINT    clang-format'; clang-format --dry-run -Werror $(C_FILES)
 	@echo '  LINT    cppcheck'; cppcheck -q --std=c11 --language=c --error-exitcode=1 --inline-suppr -I. --enable=warning \

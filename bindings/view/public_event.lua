@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Public event: a script's read-only view of a requested event, used as the key of a handler and as the value of an
---- option of type event. It hides the host's table (bindings/select/events.lua). What its handlers get is described here.
+--- option of type event. It hides the host's table (bindings/select/events.lua). Here is also what handlers get.
 local nearest = require 'bindings.base.nearest'
 local views = require 'bindings.view.views'
 
