@@ -5,7 +5,6 @@
 ---   local waits = aggregate.new('quantiles', { 'comm' })
 ---   waits:add(ns, ev.comm)
 ---   waits:print(out)
-local addresses = require 'bindings.print.addresses'
 local aggregate_text = require 'lib.aggregate_text'
 local array = require 'lib.array'
 local check = require 'bindings.base.check'
@@ -154,12 +153,13 @@ end
 ---@param kind 'count'|'sum'|'avg'|'min'|'max'|'hist'|'lhist'|'quantiles'|'stats'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
---- session?: Session, addresses?: table<string, boolean>, low?: number, high?: number, step?: number,
+--- session?: Session, addresses?: table<string, boolean|fun(n: any): any>, low?: number, high?: number, step?: number,
 --- unit?: string } name: name of the table in JSON and CSV; value: name of the column of the count or sum;
 --- max_keys: default 65536, 4096 with quantiles; stacks: the keys that are `ev._stack`: they are printed as stacks, and
 --- those of the same functions are one entry; session: required for stacks; addresses: the keys, or the column of the
---- value, that are printed in hexadecimal; low, high, step: required for lhist: its buckets are those below low, [low,
---- low + step), ..., and from high; unit: of the values, such as 'ns', which text has as '1.08 s' or '64 KiB'
+--- value, that are printed in hexadecimal, or as a function returns them; low, high, step: required for lhist: its
+--- buckets are those below low, [low, low + step), ..., and from high; unit: of the values, such as 'ns', which text
+--- has as '1.08 s' or '64 KiB'
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
@@ -393,7 +393,8 @@ local function order(self, sort)
   end
   return function(a, b)
     local x, y = column_of(self, a.value, sort), column_of(self, b.value, sort)
-    if x ~= y then return tonumber(x) > tonumber(y) end
+    x, y = x == x and tonumber(x) or -math.huge, y == y and tonumber(y) or -math.huge
+    if x ~= y then return x > y end
     return by_key(a, b)
   end
 end
@@ -434,7 +435,7 @@ local function add_rows(self, rows, entry, out)
     for i, name in ipairs(self._names) do
       local part = entry.key[i]
       local is_list = self._stacks[name] and part ~= OTHER and out:takes_rows()
-      row[name] = is_list and self._session.stack_lines(part) or self._addresses[name] and addresses.text(part) or part
+      row[name] = is_list and self._session.stack_lines(part) or aggregate_text.shown(self, name, part)
     end
     rows[#rows + 1] = row
     return row
@@ -460,15 +461,11 @@ local function add_rows(self, rows, entry, out)
     for i = #self._names + 1, #self._spec.columns do
       local name = self._spec.columns[i].name
       local value = column_of(self, entry.value, name)
-      row[name] = self._addresses[name] and addresses.text(value) or value
+      row[name] = aggregate_text.shown(self, name, value)
     end
     if not self._hists then return end
     row[self._histogram] = entry.value
-    local stats = entry.value:stats()
-    local negative = stats.negative
-    if stats.max == 0x7fffffffffffffffULL then
-      out:warn(('%s: values of 2^63 and more count as 2^63 - 1'):format(self._spec.name))
-    end
+    local negative = entry.value:stats().negative
     if negative > 0 then out:warn(('%s: counted %d negative values as 0'):format(self._spec.name, negative)) end
   end
 end
