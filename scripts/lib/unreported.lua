@@ -53,6 +53,7 @@ end
 --- from: the task that leaves the CPU in the same event
 ---@return fun(gap: table) lost call this in the handler `lost`
 ---@return fun(ev: Ev) moved call this in the handler of session.id_changes()
+---@return fun(ev: Ev) renamed call this in the handler `comm` if the tasks are those of some names
 function unreported.watch()
   local self, max, max_cpus = unreported.new(), threads.MAX, threads.MAX_CPUS
   -- By task: 1 + the time when it entered a CPU, or -1 - the time when it left one; 0: unknown. By CPU: the task that
@@ -106,8 +107,14 @@ function unreported.watch()
     count(vacate(cpu, pid) or is_inside)
     seen[pid], running[cpu], last_cpu[pid] = 1 + time, pid, cpu
   end
+  local function renamed(ev)
+    local pid = ev._tid
+    if pid <= 0 or pid >= max then return end
+    seen[pid] = 0
+    if running[last_cpu[pid]] == pid then running[last_cpu[pid]] = 0 end
+  end
   local function lost(gap) known_from = math.max(known_from, 1 + gap.to) end
-  return self, leaves, enters, lost, mover(seen, last_cpu, running)
+  return self, leaves, enters, lost, mover(seen, last_cpu, running), renamed
 end
 
 return unreported
