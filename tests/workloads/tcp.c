@@ -9,6 +9,8 @@
  *              both halves are closed
  *   idle N     N connections without data, which the client closes first
  *   refused N  the client connects N times to a port at which nobody listens
+ *   long N     one connection. The client prints a line and waits for one, and then N times
+ *              sends 1000 bytes and receives the 3000 that the server sends then.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -70,12 +72,16 @@ static void serve(int listener, const char *verb, long n)
 {
 	prctl(PR_SET_NAME, "tcpserver");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (long i = 0; i < n; i++) {
+	for (long i = 0; i < (*verb == 'l' ? 1 : n); i++) {
 		int fd = accept(listener, NULL, NULL);
 
 		if (fd < 0)
 			die("accept");
-		if (*verb == 'i') {
+		for (long j = 0; *verb == 'l' && j < n; j++) {
+			read_all(fd, PART);
+			write_all(fd, REPLY);
+		}
+		if (*verb == 'i' || *verb == 'l') {
 			if (read(fd, data, 1) != 0)
 				die("read");
 		} else {
@@ -99,13 +105,26 @@ static void wait_until_closed(int fd)
 	}
 }
 
-static void talk(const struct sockaddr_in6 *address, socklen_t size, const char *verb)
+static void talk_long(int fd, long n)
+{
+	puts("open");
+	fflush(stdout);
+	getchar();
+	for (long i = 0; i < n; i++) {
+		write_all(fd, PART);
+		read_all(fd, REPLY);
+	}
+}
+
+static void talk(const struct sockaddr_in6 *address, socklen_t size, const char *verb, long n)
 {
 	int fd = socket(family, SOCK_STREAM, 0);
 
 	if (connect(fd, (const struct sockaddr *)address, size))
 		die("connect");
-	if (*verb != 'i') {
+	if (*verb == 'l') {
+		talk_long(fd, n);
+	} else if (*verb != 'i') {
 		for (int i = 0; i < PARTS; i++)
 			write_all(fd, PART);
 		if (*verb == 'h') {
@@ -139,8 +158,8 @@ static void run(const char *verb, long n)
 	if (!fork())
 		serve(listener, verb, n);
 	close(listener);
-	for (long i = 0; i < n; i++)
-		talk(&address, size, verb);
+	for (long i = 0; i < (*verb == 'l' ? 1 : n); i++)
+		talk(&address, size, verb, n);
 	wait(NULL);
 }
 
