@@ -7,6 +7,7 @@ local names = require 'lib.names'
 local addresses = {}
 
 local MAX = 2 ^ 20
+local AF_INET = 2
 local MAPPED = 0xffff
 --- The third word of an IPv4 address as IPv6 address, in the order of a packet.
 addresses.MAPPED = 0xffff0000
@@ -31,7 +32,11 @@ function addresses.new()
 
   function self.v4(bytes) return (id_of(0, 0, MAPPED, word(bytes, 0))) end
   function self.v6(bytes) return (id_of(word(bytes, 0), word(bytes, 4), word(bytes, 8), word(bytes, 12))) end
-
+  function self.sockaddr(bytes)
+    local port = bytes[2] * 256 + bytes[3]
+    if bytes[0] + 256 * bytes[1] == AF_INET then return id_of(0, 0, MAPPED, word(bytes, 4)), port end
+    return id_of(word(bytes, 8), word(bytes, 12), word(bytes, 16), word(bytes, 20)), port
+  end
   local function host(network) return bit.bswap(network) % 2 ^ 32 end
   function self.of_words(a, b, c, d) return (id_of(host(a), host(b), host(c), host(d))) end
 
