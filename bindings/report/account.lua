@@ -81,10 +81,10 @@ end
 local function of_machine(run, event, got, is_whole)
   local host = event.machine and C.session_host(run.session, event.machine.index)
   local name = not host and 'the sender' or host ~= nil and text.safe(ffi.string(host)) or 'another machine'
-  local read, arrived = tonumber(got.sum_read), tonumber(got.arrived)
-  return { name = 'events of ' .. name, way = host and 'pull' or 'recording', read = read, by = 'the sender',
-    doubt = is_whole and read ~= arrived and ('%d of %d events of %s were received, but not used'):format(read - arrived,
-      read, name) or nil, fate = 'they did not arrive' }
+  local n, used = tonumber(got.sum_read), tonumber(got.arrived)
+  return { name = 'events of ' .. name, way = host and 'pull' or 'recording', read = n, by = 'the sender',
+    doubt = is_whole and n ~= used and ('%d events of %s were received, but %d were used'):format(n, name, used) or nil,
+    fate = 'they did not arrive' }
 end
 
 --- Returns the figures of events of which only the sum is counted.
@@ -100,8 +100,7 @@ local function read_sums(run, is_whole)
       local f = seen[of] and (is_sent and of_machine(run, event, got, is_whole) or run.in_kernel.captures:figures(run))
       if f then
         f.fired, f.lost = tonumber(got.fired), f.lost or tonumber(got.lost)
-        f.per, f.is_exact = got.per_sample, got.is_exact
-        f.rejected, f.filters = {}, {}
+        f.per, f.is_exact, f.rejected, f.filters = got.per_sample, got.is_exact, {}, {}
         list[#list + 1] = f
       end
     end
@@ -230,9 +229,9 @@ function Account:silence(run) return figures.silence(asked(self._list), context_
 function Account:report(run, consumers)
   local context, all = { asks_perf = run.opt.capture == 'perf' }, { unpack(self._list) }
   for _, f in ipairs(self._sums) do all[#all + 1] = f end
-  for _, line in ipairs(figures.differences(all, context)) do run.out:warn(('%s: %s'):format(run.name, line)) end
-  local unmatched = run.out:is_empty() and {} or joins.differences() -- else they were the cause
-  for _, line in ipairs(unmatched) do run.out:warn(('%s: %s'):format(run.name, line)) end
+  local lines = figures.differences(all, context)
+  for _, line in ipairs(run.out:is_empty() and {} or joins.differences()) do lines[#lines + 1] = line end
+  for _, line in ipairs(lines) do run.out:warn(('%s: %s'):format(run.name, line)) end
   unstarted.report(run, consumers, self._threads)
   if run.opt.verbose >= 1 and #all > 0 then
     run.out:warn(('%s: account\n%s'):format(run.name, (figures.text(all):gsub('\n$', ''))))
