@@ -5,6 +5,7 @@ local attach = require 'bindings.select.attach'
 local dispatch = require 'bindings.view.dispatch'
 local ffi = require 'ffi'
 local figures = require 'bindings.report.figures'
+local joins = require 'bpf.handlers.joins'
 local processes = require 'bindings.select.processes'
 local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
@@ -172,8 +173,8 @@ local function asked(list)
 end
 
 ---@return AccountContext
-local function context_of(run)
-  return { is_recorded = run.is_recorded, is_part = run.opt.time ~= nil, target = target_of(run),
+local function context_of(run, found)
+  return { pairs = found, is_recorded = run.is_recorded, is_part = run.opt.time ~= nil, target = target_of(run),
     meaning = function() return meaning_of(run.opt) end,
     foreign_pids = not run.is_recorded and sys.has_foreign_pids() and FOREIGN or nil }
 end
@@ -213,9 +214,7 @@ end
 ---@param consumers Consumer[] the script's
 ---@return string?
 function Account:causes(run, consumers)
-  local context = context_of(run)
-  context.pairs = pairs_of(consumers)
-  return figures.causes(asked(self._list), context)
+  return joins.differences()[1] or figures.causes(asked(self._list), context_of(run, pairs_of(consumers)))
 end
 
 --- Returns why no handler got an event; nil: some did, or there may have been none.
@@ -227,11 +226,11 @@ function Account:silence(run) return figures.silence(asked(self._list), context_
 ---@param run Run
 ---@param consumers Consumer[] the script's
 function Account:report(run, consumers)
-  local context, all = { asks_perf = run.opt.capture == 'perf' }, {}
-  for _, list in ipairs { self._list, self._sums } do
-    for _, f in ipairs(list) do all[#all + 1] = f end
-  end
+  local context, all = { asks_perf = run.opt.capture == 'perf' }, { unpack(self._list) }
+  for _, f in ipairs(self._sums) do all[#all + 1] = f end
   for _, line in ipairs(figures.differences(all, context)) do run.out:warn(('%s: %s'):format(run.name, line)) end
+  local unmatched = run.out:is_empty() and {} or joins.differences() -- else they were the cause
+  for _, line in ipairs(unmatched) do run.out:warn(('%s: %s'):format(run.name, line)) end
   unstarted.report(run, consumers, self._threads)
   if run.opt.verbose >= 1 and #all > 0 then
     run.out:warn(('%s: account\n%s'):format(run.name, (figures.text(all):gsub('\n$', ''))))

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Arguments of the kernel's tracepoints and functions by their names, and the members of what they point to: finds
 --- them in the kernel's types (BTF), and how a program reads them.
+local asm = require 'bpf.gen.asm'
 local bit = require 'bit'
 local btf = require 'bindings.bpf.btf'
 local diagnostic = require 'bindings.base.diagnostic'
@@ -93,6 +94,13 @@ function access.matching(system, pattern)
   end
   table.sort(found)
   return found
+end
+
+--- Returns whether this kernel attaches one program to many functions.
+---@return boolean
+function access.attaches_to_many()
+  local all = btf.kernel()
+  return all ~= nil and all:find('bpf_kprobe_multi_link', KIND.STRUCT) ~= nil
 end
 
 --- Returns whether the kernel's BTF has a function.
@@ -345,6 +353,9 @@ function access.source(field, found)
   end
   return from
 end
+
+--- Where programs find the address of the function that they are attached to.
+access.FUNCTION = { compute = function(a, to, first) a:load(8, to, asm.FRAME, first) end }
 
 local MARKS = { unreadable = '<unreadable>', null = '<null>', cut = '...' }
 

@@ -53,7 +53,8 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 --- handlers `interval` and `stop` are called
 ---@field by_event? fun(self): table<Event, number> the number of events that programs have taken
 ---@field sees_all? fun(self, event: Event): boolean none is left out of this number, except by the event's filter
----@field figures? fun(self): Figures? the account of what it has added up, see bindings/report/figures.lua
+---@field figures? fun(self): Figures?, Figures? the accounts of what it has added up and sent, see
+--- bindings/report/figures.lua
 ---@field count? fun(self): number those that did not come here, if these are not all of them
 ---@field measures_time? boolean its programs run until it says what the end is
 ---@field gate? Instance the source whose condition it evaluates: only the events that are passed on come here, and
@@ -522,7 +523,7 @@ end
 function InKernel:figures()
   local list = {}
   for _, offer in ipairs(self.offers) do
-    if offer.figures and not offer.gate then list[#list + 1] = offer:figures() end
+    for _, f in pairs(offer.figures and not offer.gate and { offer:figures() } or {}) do list[#list + 1] = f end
   end
   return list
 end

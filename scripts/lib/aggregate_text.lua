@@ -71,6 +71,13 @@ local function draw(lines, list, line)
   end
 end
 
+--- Returns a part of a key, or a value, as it is printed.
+function aggregate_text.shown(self, name, part)
+  local how = self._addresses[name]
+  if how == true then return addresses.text(part) end
+  return how and type(part) ~= 'string' and how(part) or part
+end
+
 --- Returns the title of a histogram or stack entry, made of its keys, and the indented lines of its stacks.
 local function heading(self, entry)
   local title, lines = {}, {}
@@ -81,7 +88,7 @@ local function heading(self, entry)
         lines[#lines + 1] = '    ' .. line
       end
     else
-      if self._addresses[name] then part = addresses.text(part) end
+      part = aggregate_text.shown(self, name, part)
       title[#title + 1] = ('%s=%s'):format(name, type(part) == 'string' and part or units.number(part))
     end
   end
