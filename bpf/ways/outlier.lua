@@ -237,7 +237,7 @@ end
 ---@field rest number that came before the run had begun, or after its end
 ---@field lost number of records that programs could not write
 ---@field rejected table<string, number> see Figures
----@field may_be_left boolean the exit of a task leaves pairs to the reader, which may be gone
+---@field may_be_left? boolean the exit of a task leaves pairs to the reader, which may be gone
 
 --- Returns the account of the outliers: each one that programs have found has come. The sums count them, too, by other
 --- code.
@@ -254,20 +254,30 @@ function outliers.figures(n)
     rejected = n.rejected, doubt = doubt, filters = {} }
 end
 
---- Returns the account; nil: a limit of events has ended the run before all came.
----@return Figures?
-function Outliers:figures()
-  local run, config = self.run, self.config
-  if run.stopped[0] ~= 0 then return end
-  local got, n = ffi.new 'struct session_account', { sent = self.sent, rest = 0, lost = 0, rejected = {},
-    may_be_left = self.exit ~= nil, found = self.pairs:stats().outliers }
-  for _, event in ipairs(self.ending) do
+--- Returns what became of the records that programs have sent.
+---@param run Run
+---@param ending Event[] whose programs send them
+---@param sent number that came
+---@return OutlierCounts without `found`
+function outliers.counts(run, ending, sent)
+  local got, n = ffi.new 'struct session_account', { sent = sent, rest = 0, lost = 0, rejected = {} }
+  for _, event in ipairs(ending) do
     C.session_read_account(run.session, event.class, got)
     n.lost, n.rest = tonumber(got.lost), n.rest + tonumber(got.early + got.rest)
     for by, count in pairs(dispatch.rejected(event.class)) do n.rejected[by] = (n.rejected[by] or 0) + count end
   end
-  local is_same = config.than and not config.lower and self.pairs.plan.threshold == math.floor(config.than)
-  n.over = is_same and self.pairs.over or nil
+  return n
+end
+
+--- Returns the account; nil: a limit of events has ended the run before all came.
+---@return Figures?
+function Outliers:figures()
+  local run, config, of = self.run, self.config, self.pairs
+  if run.stopped[0] ~= 0 then return end
+  local n = outliers.counts(run, self.ending, self.sent)
+  n.found, n.may_be_left = of:stats().outliers, self.exit ~= nil
+  local is_same = config.than and not config.lower and of.plan.threshold == math.floor(config.than)
+  n.over = is_same and of.over or nil
   return outliers.figures(n)
 end
 

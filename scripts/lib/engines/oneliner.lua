@@ -122,9 +122,11 @@ local function unit_of(value, kind)
   return field and units.of_field(field)
 end
 
---- Returns the field that an expression is; nil for any other expression.
+--- Returns the field that an expression is, and true; or the one to which it adds a number.
 local function field_of(expression)
-  return expression:match '^ev%.([%a_][%w_]*)$' or expression:match "^ev%['(%a+)'%]$"
+  local field = expression:match '^ev%.([%a_][%w_]*)$' or expression:match "^ev%['(%a+)'%]$"
+  if field then return field, true end
+  return expression:match '^ev%.([%a_][%w_]*)%s*[-+]%s*%d%w*$' or expression:match '^%d%w*%s*%+%s*ev%.([%a_][%w_]*)$'
 end
 
 local function new_aggregation(kind, title, args, session)
@@ -133,7 +135,8 @@ local function new_aggregation(kind, title, args, session)
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
-    fields[#fields + 1] = { name = name, field = field_of(args[i]), found = found, is_key = true }
+    local field, is_field = field_of(args[i])
+    fields[#fields + 1] = { name = name, field = field, found = found, is_key = is_field }
     names[#names + 1] = name
   end
   if kind == 'min' or kind == 'max' then
@@ -243,19 +246,27 @@ local function as_data(source, kind, args)
   return data
 end
 
---- Returns the source with the fields that print() and row{} show in a call of `shown`, which writes addresses as such.
+--- Returns the letter of a format for each of its arguments: 's' for %-8s.
+local function letters(format)
+  local list = {}
+  for letter in format:gsub('%%%%', ''):gmatch '%%[^%a]*(%a)' do list[#list + 1] = letter end
+  return list
+end
+
+--- Returns the source with the fields that print(), row{} and %s of printf() show in a call of `shown`, which writes
+--- addresses as such.
 local function with_shown(source, program)
   local parts, copied, at, before, found = {}, 1, 1, nil, {}
   while at <= #source do
     local after, token = lua_source.next(source, at)
     local is_call = before ~= '.' and before ~= ':' and before ~= 'function'
-    local open = is_call and (token == 'print' and source:match('^%s*()%(', after)
+    local open = is_call and ((token == 'print' or token == 'printf') and source:match('^%s*()%(', after)
       or token == 'row' and source:match('^%s*%(?%s*(){', after))
     local args, stop = arguments(source, open or #source + 1)
-    local is_changed = false
+    local kinds, is_changed = token == 'printf' and args and letters(args[1] or ''), false
     for i, arg in ipairs(args or {}) do
       local field = field_of(arg)
-      if field then
+      if field and (not kinds or kinds[i - 1] == 's') then
         program._keys[#program._keys + 1] = { name = field, field = field, found = found }
         args[i], is_changed = ("shown('%s', %s)"):format(field, arg), true
       end

@@ -295,8 +295,8 @@ const page = (function () {
     view.columns = columns;
     if (!charts.columnOf(view)) {
       const sorted = columns.find(column => column.name === view.sort && /counter|gauge/.test(column.kind));
-      const first = sorted || columns.find(column => column.kind === 'counter') ||
-        columns.find(column => column.kind === 'gauge');
+      const first = sorted || flame.has(columns) && columns[flame.valueColumn(columns)] ||
+        columns.find(column => column.kind === 'counter') || columns.find(column => column.kind === 'gauge');
       view.charted = first ? first.name : null;
     }
     return view;

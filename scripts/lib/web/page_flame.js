@@ -6,17 +6,23 @@
 const flame = (function () {
   const ROW = 18, MIN_WIDTH = 0.1; // pixels, percent
 
-  function stackColumns(columns) {
-    const counter = columns.findIndex(column => column.kind === 'counter');
-    // Without a counter, what each stack has now, such as the bytes of kmemleak.
-    return { stack: columns.findIndex(model.isList),
-      value: counter >= 0 ? counter : columns.findIndex(column => column.kind === 'gauge'),
+  // The width of frames: the charted column, if it is counted, else a sum of times or bytes, before counts.
+  function valueColumn(columns, charted) {
+    const isCounter = column => column.kind === 'counter';
+    const found = [column => isCounter(column) && column.name === charted,
+      column => isCounter(column) && units.of(column).kind !== 'count', isCounter,
+      // Without a counter, what each stack has now, such as the bytes of kmemleak.
+      column => column.kind === 'gauge'].find(test => columns.some(test));
+    return found ? columns.findIndex(found) : -1;
+  }
+  function stackColumns(columns, charted) {
+    return { stack: columns.findIndex(model.isList), value: valueColumn(columns, charted),
       comm: columns.findIndex(column => column.kind === 'label') };
   }
   const has = columns => { const at = stackColumns(columns); return at.stack >= 0 && at.value >= 0; };
   const node = name => ({ name, value: 0, before: 0, children: new Map() });
-  function addTo(root, sum, field, keep) {
-    const at = stackColumns(sum.columns);
+  function addTo(root, sum, charted, field, keep) {
+    const at = stackColumns(sum.columns, charted);
     sum.rows.forEach(row => {
       if (!Array.isArray(row[at.stack]) || typeof row[at.value] !== 'number' || !keep(row)) return;
       const frames = row[at.stack].map(model.frameName).reverse();
@@ -60,10 +66,10 @@ const flame = (function () {
   }
   // Draws the stacks of a sum; keep(row): of which rows.
   function draw(view, sums, keep) {
-    const box = view.flame, column = sums.now.columns[stackColumns(sums.now.columns).value];
+    const box = view.flame, column = sums.now.columns[stackColumns(sums.now.columns, view.charted).value];
     const root = node('all'), find = finder(view);
-    addTo(root, sums.now, 'value', keep);
-    if (sums.before && sums.before.columns) addTo(root, sums.before, 'before', keep);
+    addTo(root, sums.now, view.charted, 'value', keep);
+    if (sums.before && sums.before.columns) addTo(root, sums.before, view.charted, 'before', keep);
     const scrolled = box.scrollTop;
     box.textContent = '';
     let top = root, depth = 0;
@@ -109,5 +115,5 @@ const flame = (function () {
       share, find ? (100 * matched(root, find) / Math.max(root.value, 1)).toFixed(1) + ' % matched' : '',
       root.before ? 'red: more of the total than before, blue: less' : ''].filter(Boolean).join(', ');
   }
-  return { has, draw };
+  return { has, draw, valueColumn };
 }());

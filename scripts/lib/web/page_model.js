@@ -118,6 +118,8 @@ const model = (function () {
 
   // --- what charts draw: for each report the values of a column, by the rows that have the most of it
 
+  // The counts of the periods of a report, as those of hrcount.
+  const periodsOf = columns => columns.findIndex(column => column.kind === 'none' && column.name === 'counts');
   // The labels of the rows that have the most of the charted column.
   function topsOf(view) {
     const kept = view.totals && view.totals.column === view.charted ? view.totals :
@@ -137,12 +139,13 @@ const model = (function () {
     return list.slice(0, TOPS);
   }
   function pointOf(report, view, tops) {
-    const point = { report, values: new Array(tops.length + 1).fill(0), counts: new Map(), value: 0 };
+    const point = { report, values: new Array(tops.length + 1).fill(0), counts: new Map(), value: 0, periods: [] };
     if (view.overview) { point.values[0] = report.count; return point; }
     report.tables.forEach(table => {
       if (table.name !== view.name) return;
       const hist = histOf(table.columns), at = table.columns.findIndex(column => column.name === view.charted);
       const keys = keysOf(table), adds = at >= 0 && table.columns[at].kind === 'counter';
+      const periods = adds ? periodsOf(table.columns) : -1;
       table.rows.forEach((row, i) => {
         if (view.focus && keys[i] !== view.focus) return;
         if (hist >= 0 && row[hist]) {
@@ -152,6 +155,10 @@ const model = (function () {
         const top = tops.indexOf(labelOf(table.columns, row)), slot = top < 0 ? tops.length : top;
         point.values[slot] = adds ? point.values[slot] + row[at] : Math.max(point.values[slot], row[at]);
         point.value = adds ? point.value + row[at] : Math.max(point.value, row[at]);
+        (row[periods] || []).forEach((count, nr) => {
+          point.periods[nr] = point.periods[nr] || new Array(tops.length + 1).fill(0);
+          point.periods[nr][slot] += count;
+        });
       });
     });
     return point;
@@ -167,5 +174,5 @@ const model = (function () {
     return view.series;
   }
   return { reports, add, startOf, within, secondsOf, lastFilled, frameName, isList, histOf, keysOf, labelOf, quantile,
-    totalOf, addUp, countsOf, series, isWall: () => isWall, KEEP };
+    totalOf, addUp, periodsOf, countsOf, series, isWall: () => isWall, KEEP };
 }());

@@ -29,6 +29,13 @@ describe('oneliner.compile', function()
     assert.equal(255, program.env.shown('n', 255))
   end)
 
+  it('shows the sum of an address and a number as an address, and what printf() writes as text', function()
+    local program = oneliner.compile [[printf('%d%% %s %-8s', ev.ptr, ev.ptr, ev.ptr - 8)
+      print(4 + ev.ptr, ev.ptr - ev.n)]]
+    assert.equal([[printf('%d%% %s %-8s', ev.ptr, shown('ptr', ev.ptr), shown('ptr', ev.ptr - 8))
+      print(shown('ptr', 4 + ev.ptr), ev.ptr - ev.n)]], program.source)
+  end)
+
   it('shows keys as the names that print formats have, if all events have the same', function()
     local context = { symbol = function(address) return address == 255 and 'work+0x0' or nil end }
     local function event(name, print_fmt)
