@@ -10,6 +10,7 @@ local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local glob = require 'bindings.base.glob'
 local nearest = require 'bindings.base.nearest'
+local program = require 'bpf.gen.program'
 local source = require 'bpf.gen.source'
 local sys = require 'bindings.base.sys'
 
@@ -412,27 +413,67 @@ local function load_bits(a, field, to, found)
   if field.size < 8 then a:extend(to, field.size * 8, false) end
 end
 
+--- Reads of an event that met a pointer which leads nowhere: names of fields, and how often that was.
+---@class Misses
+---@field [integer] string
+---@field map? Descriptor uint64_t by number, from 0; nil: no program reads through pointers
+
+local LAST = -4096 -- address of the kernel; the numbers after it are errors
+
+--- Generates to = where a chain's last pointer leads. If one of them is null, an error or an address of a program, the
+--- read is counted, to = 0, and the code goes on at `missed`. Uses r5.
+local function follow(a, to, context, found, misses, index, missed)
+  local good, count = a:new_label(), a:new_label()
+  a:load(8, to, context, 8 * found.argument)
+  for _, offset in ipairs(found.steps) do
+    a:jump('s>', to, LAST, count)
+    load(a, 8, to, offset)
+  end
+  a:jump('s<=', to, LAST, good)
+  a:label(count)
+  if index then
+    misses.map = misses.map or program.mapped(8 * #misses, 'misses')
+    a:map_value(5, misses.map, 8 * (index - 1))
+    a:alu('mov', to, 1)
+    a:atomic_add(8, 5, 0, to)
+  end
+  a:alu('mov', to, 0)
+  a:go(missed)
+  a:label(good)
+end
+
 --- Returns where the programs of an event find a field, as a source of fields knows it (bpf/gen/arguments.lua).
 ---@param field Field
 ---@param found Access
+---@param misses Misses of the event, to which the field is added
 ---@return ArgumentField
-function access.source(field, found)
-  local from = { found.argument }
+function access.source(field, found, misses)
+  local from, index = { found.argument }, nil
+  if found.at then
+    index = #misses + 1
+    misses[index] = field.name
+  end
   function from.load(a, size, to, context, at)
-    a:load(8, to, context, 8 * found.argument)
-    for _, offset in ipairs(found.steps) do load(a, 8, to, offset) end
     if not found.at then
+      a:load(8, to, context, 8 * found.argument)
       if size < 8 then a:extend(to, size * 8, false) end
-    elseif found.width > 0 then
+      return
+    end
+    local done = a:new_label()
+    -- Later pieces of an array, some of which are loaded into r5, are those of the same read.
+    follow(a, to, context, found, misses, at == 0 and to ~= 5 and index or nil, done)
+    if found.width > 0 then
       load_bits(a, field, to, found)
     else
       load(a, size, to, found.at / 8 + at)
     end
+    a:label(done)
   end
   function from.address(a, to, context)
-    a:load(8, to, context, 8 * found.argument)
-    for _, offset in ipairs(found.steps) do load(a, 8, to, offset) end
+    local done = a:new_label()
+    follow(a, to, context, found, misses, index, done)
     a:alu('add', to, found.at / 8)
+    a:label(done)
   end
   return from
 end

@@ -26,6 +26,7 @@ local MOST_FUNCTIONS = 1000 -- that one program is attached to
 ---@field module? string whose types have the id; nil: the kernel's
 ---@field functions? ManyFunctions that one program is attached to, in place of these
 ---@field from table<string, ArgumentField> by field
+---@field misses? Misses
 
 local FUNC = 'func' -- field of one of many functions: which one it is
 
@@ -91,7 +92,7 @@ end
 
 --- Returns the fields of an event, not yet placed, with where programs find them. is_function: one of many functions.
 local function fields_of(prototype, list, is_function)
-  local fields, from, known = {}, {}, {}
+  local fields, from, known, misses = {}, {}, {}, {}
   local function add(words, chain)
     local name = table.concat(words, '.')
     if known[name] then return end
@@ -99,7 +100,7 @@ local function fields_of(prototype, list, is_function)
     local field
     if found then field, mistake = access.field(words, found) end
     if field then
-      known[name], from[name], fields[#fields + 1] = true, access.source(field, found), field
+      known[name], from[name], fields[#fields + 1] = true, access.source(field, found, misses), field
     elseif chain and not chain.is_loose then
       refuse(prototype, chain, mistake)
     end
@@ -140,7 +141,7 @@ local function fields_of(prototype, list, is_function)
       if chain.reads then add_behind(chain) end
     end
   end
-  return fields, from
+  return fields, from, misses
 end
 
 --- Gives each field a place, the widest elements first.
@@ -200,10 +201,10 @@ end
 local function request(set, one, name, is_one_of_many)
   local system, what = access.system(one.system), (access.ALIASES[one.system] or one.system) .. ':' .. name
   local prototype = access.prototype(system, name, what)
-  local fields, from = fields_of(prototype, chains_of(set, one), is_one_of_many and system ~= 'tp_btf')
+  local fields, from, misses = fields_of(prototype, chains_of(set, one), is_one_of_many and system ~= 'tp_btf')
   place(prototype, fields)
   return with_fields(what, system, fields,
-    { id = prototype.id, attach = prototype.attach, module = prototype.module, from = from })
+    { id = prototype.id, attach = prototype.attach, module = prototype.module, from = from, misses = misses })
 end
 
 --- Returns whether a profiler does the same for all of some functions: it asks which one it is by the field only, and
@@ -259,6 +260,23 @@ function typed_events.requests(set, one)
       one.system, one.name, table.concat(left_out, ', ')))
   end
   return list
+end
+
+--- Warns about reads that met a pointer which leads nowhere: what they gave is 0.
+---@param run Run
+function typed_events.finish(run)
+  for _, event in ipairs(run.events.list) do
+    local typed, parts = typed_events.of(event), {}
+    local map = typed and typed.misses and typed.misses.map
+    for i, name in ipairs(map and typed.misses or {}) do
+      local n = tonumber(ffi.cast('const uint64_t *', map.bytes)[i - 1])
+      if n > 0 then parts[#parts + 1] = ('%d read%s of %s'):format(n, n == 1 and '' or 's', name) end
+    end
+    if #parts > 0 then
+      run.out:warn(('%s: %s: pointers were null or led nowhere, so that values are 0: %s'):format(run.name, event.name,
+        table.concat(parts, ', ')))
+    end
+  end
 end
 
 --- Fails for an event that no program takes.
