@@ -31,6 +31,7 @@ const page = (function () {
   function select(mode, from, to) {
     hideEvents();
     state.mode = mode;
+    state.bucket = null;
     state.chosen = true;
     state.range = mode === 'range' ? rangeOf(from, to) : null;
     writeAddress();
@@ -55,7 +56,25 @@ const page = (function () {
     let a = range ? at(range.from) : list.length - 1, b = range ? at(range.to) : list.length - 1;
     b = Math.min(Math.max(b + by, extends_ ? a : b - a), list.length - 1);
     a = extends_ ? a : Math.max(b - (range ? at(range.to) - at(range.from) : 0), 0);
+    charts.follow(rangeOf(list[a].time, list[b].time));
     select('range', list[a].time, list[b].time);
+  }
+  // Goes to the next bucket of the selected time in a heat map; at first to the slowest one.
+  function stepBucket(by) {
+    const view = [focus].concat(Array.from(views.values())).find(one => one && charts.isHeat(one)), range = selected();
+    const counts = view ? model.countsOf(view.sum, view.focus) : [];
+    if (!counts.length) return;
+    const known = state.bucket && state.bucket.view === view ? state.bucket.exponent : Infinity;
+    const at = counts.findIndex(one => one[0] === known);
+    const [exponent, count] = counts[at < 0 ? counts.length - 1 : Math.min(Math.max(at + by, 0), counts.length - 1)];
+    if (state.mode === 'last') select('range', range.from, range.to); // which stays
+    state.bucket = { view, exponent, count };
+    view.hint.textContent = bucketText(view, exponent, count) + ' (e: its events)';
+    charts.list.forEach(one => { if (one === view) charts.drawMarks(one, state); });
+  }
+  function bucketText(view, exponent, count) {
+    const hist = view.columns[model.histOf(view.columns)];
+    return units.bound(hist, exponent) + ' to ' + units.bound(hist, exponent + 1) + ': ' + count;
   }
 
   // --- the address: #all or #FROM-TO in seconds since the epoch, &before=FROM-TO&q=FILTER&row=TABLE,KEY and so on
@@ -69,6 +88,7 @@ const page = (function () {
       if (view.focus) more.append('row', view.name + ',' + view.focus);
       if (view.sort) more.append('sort', view.name + ',' + (view.down ? '-' : '') + view.sort);
       if (view.search) more.append('find', view.name + ',' + view.search);
+      if (view.plain && model.histOf(view.columns) >= 0) more.append('bars', view.name + ',');
     });
     const theme = document.documentElement.dataset.theme;
     if (theme) more.set('theme', theme);
@@ -95,10 +115,18 @@ const page = (function () {
     const part = times(more.get('zoom') || '');
     charts.zoom(part.length ? part : null);
     state.wanted = new Map();
-    ['row', 'sort', 'find'].forEach(name => more.getAll(name).forEach(text => {
+    ['row', 'sort', 'find', 'bars'].forEach(name => more.getAll(name).forEach(text => {
       const at = text.indexOf(','), table = text.slice(0, at);
       state.wanted.set(table, Object.assign(state.wanted.get(table) || {}, { [name]: text.slice(at + 1) }));
     }));
+    views.forEach(setWanted);
+  }
+  // Sets what the address says of a view.
+  function setWanted(view) {
+    const wanted = state.wanted.get(view.name) || {}, sort = wanted.sort || '';
+    Object.assign(view, { sort: sort.replace(/^-/, '') || null, down: sort[0] === '-', focus: wanted.row || null,
+      plain: 'bars' in wanted, search: wanted.find || '' });
+    if (view.find) view.find.value = view.search;
   }
   // Light and dark: as the system has it, or as it was chosen.
   const system = window.matchMedia('(prefers-color-scheme: dark)');
@@ -200,6 +228,11 @@ const page = (function () {
     byId('events').hidden = true;
   }
 
+  // Those of the bucket or of the row that is selected, else all of the time.
+  function askSelected() {
+    const bucket = state.bucket;
+    askEvents(bucket, bucket ? bucket.view : focus && focus.focus ? focus : null);
+  }
   function close() {
     state.closed = true;
     hideEvents();
@@ -221,7 +254,8 @@ const page = (function () {
       const report = model.reports[at.nr];
       if (!report) return;
       const exponent = view.exponent ? view.exponent(at.y) : null;
-      const count = exponent !== null && view.series.points[at.nr].counts.get(exponent);
+      const point = view.series.points[at.nr]; // none yet, of a report that came while the button was pressed
+      const count = exponent !== null && point && point.counts.get(exponent);
       select('range', report.time, report.time);
       if (count) askEvents({ exponent, count }, view);
     },
@@ -232,8 +266,8 @@ const page = (function () {
       if (view === runQueues.view) text = clock(at.time) + runQueues.textAt(at.time, at.y);
       else if (view.overview) text += ', ' + report.count + ' events';
       else if (view.exponent) {
-        const hist = view.columns[model.histOf(view.columns)], e = view.exponent(at.y);
-        text += ', ' + units.bound(hist, e) + ' to ' + units.bound(hist, e + 1) + ': ' + (point.counts.get(e) || 0);
+        const e = view.exponent(at.y);
+        text += ', ' + bucketText(view, e, point.counts.get(e) || 0);
       } else {
         const column = charts.columnOf(view);
         text += column ? ', ' + units.title(column) + ' ' + units.text(column, point.value) : '';
@@ -261,10 +295,9 @@ const page = (function () {
     },
   };
   function makeView(name, columns) {
-    const wanted = state.wanted.get(name) || {}, sort = wanted.sort || '';
-    const view = { name, sort: sort.replace(/^-/, '') || null, down: sort[0] === '-', focus: wanted.row || null,
-      plain: false, zoom: null, search: wanted.find || '', columns, charted: null };
-    const box = element('section', byId('tables')), head = element('div', box, undefined, 'head');
+    const view = { name, zoom: null, columns, charted: null };
+    setWanted(view);
+    const box = view.section = element('section', byId('tables')), head = element('div', box, undefined, 'head');
     element('h2', head, name);
     view.about = element('span', head, '', 'hint');
     element('span', head, undefined, 'fill');
@@ -274,7 +307,7 @@ const page = (function () {
     view.ask.addEventListener('click', () => askEvents(null, view));
     view.scale = element('span', head, undefined, 'hint');
     view.draw = element('button', head, '', 'small');
-    view.draw.addEventListener('click', () => { view.plain = !view.plain; draw(); });
+    view.draw.addEventListener('click', () => { view.plain = !view.plain; writeAddress(); draw(); });
     charts.create(view, box, onChart);
     view.hint = element('div', box, '', 'hint');
     view.flameHead = element('div', box, undefined, 'head');
@@ -344,9 +377,22 @@ const page = (function () {
   }
   function emptyState() {
     if (!model.reports.length) return 'No report yet: the first one comes at the end of the interval.';
-    if (hasTables()) return '';
+    if (hasTables()) {
+      return model.reports.some(report => report.events) ? '' :
+        'No event comes here: the tables are counts and sums of the kernel.';
+    }
     return model.reports[model.reports.length - 1].events ? 'This profiler prints events, no tables: ' +
       'the newest ones are at the end of the page.' : 'No event yet, nothing to report.';
+  }
+  // What stands in for tables until the first one comes.
+  function removeCounts() {
+    const view = views.get(COUNTS);
+    if (follows) hideEvents();
+    byId('tables').after(byId('events'));
+    charts.remove(view);
+    view.section.remove();
+    views.delete(COUNTS);
+    if (focus === view) focus = null;
   }
   function rangeText(range) {
     if (range === undefined) return 'no report yet';
@@ -360,6 +406,7 @@ const page = (function () {
     if (document.hidden && views.size) return;
     model.reports.slice(-1).concat(model.lastFilled() || []).forEach(report =>
       report.tables.forEach(table => viewOf(table.name, table.columns)));
+    if (views.has(COUNTS) && hasTables()) removeCounts();
     if (!state.chosen && Array.from(views.values()).some(view => flame.has(view.columns))) state.mode = 'all';
     // Until the reports of a range from the address have come, their beginning is not known.
     if (state.mode === 'range') state.range = rangeOf(state.range.from, state.range.to);
@@ -441,10 +488,15 @@ const page = (function () {
     showState('running', false);
     draw();
   }
-  const zoom = factor => { charts.zoomBy(factor); later(); draw(); };
+  const zoom = factor => {
+    charts.zoomBy(factor, state.range ? (state.range.start + state.range.to) / 2 : undefined);
+    later();
+    draw();
+  };
   const keys = {
     ArrowLeft: event => step(-1, event.shiftKey), ArrowRight: event => step(1, event.shiftKey),
-    a: () => select('all'), l: () => select('last'), c: compare, e: () => askEvents(null, null), t: switchTheme,
+    a: () => select('all'), l: () => select('last'), c: compare, e: askSelected, t: switchTheme,
+    j: () => stepBucket(-1), k: () => stepBucket(1),
     ' ': pause, '/': () => byId('filter').focus(), '+': () => zoom(0.5), '-': () => zoom(2),
     Escape: () => {
       if (!byId('events').hidden) close();
@@ -461,7 +513,7 @@ const page = (function () {
       if (event.key === 'Escape') event.target.blur();
       return;
     }
-    if (event.key === 'Enter' && event.target.matches('tr')) { event.target.click(); return; }
+    if (event.key === 'Enter' && event.target.matches('tr, th')) { event.target.click(); return; }
     if (!keys[event.key] || event.key === ' ' && event.target.matches('button')) return;
     event.preventDefault();
     keys[event.key](event);
