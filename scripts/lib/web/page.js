@@ -1,5 +1,5 @@
 'use strict';
-/* global units, model, charts, flame, tables, runQueues */
+/* global units, model, charts, flame, tables, runQueues, commands */
 const page = (function () {
   const token = new URLSearchParams(location.search).get('token') || '';
   const views = new Map();        // of tables by name: elements, sorting, the row whose chart is shown
@@ -121,11 +121,19 @@ const page = (function () {
     }));
     views.forEach(setWanted);
   }
+  // A row as it is in the address; null: somebody has changed that.
+  function rowOf(text) {
+    try {
+      return Array.isArray(JSON.parse(text)) ? text : null;
+    } catch (error) {
+      return null;
+    }
+  }
   // Sets what the address says of a view.
   function setWanted(view) {
     const wanted = state.wanted.get(view.name) || {}, sort = wanted.sort || '';
-    Object.assign(view, { sort: sort.replace(/^-/, '') || null, down: sort[0] === '-', focus: wanted.row || null,
-      plain: 'bars' in wanted, search: wanted.find || '' });
+    Object.assign(view, { sort: sort.replace(/^-/, '') || null, down: sort[0] === '-',
+      focus: rowOf(wanted.row || 'null'), plain: 'bars' in wanted, search: wanted.find || '' });
     if (view.find) view.find.value = view.search;
   }
   // Light and dark: as the system has it, or as it was chosen.
@@ -437,37 +445,9 @@ const page = (function () {
 
   // --- the command that gives what is seen
 
-  const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'";
-  const sqlName = name => name.replace(/\W+/g, '_').replace(/^_+|_+$/g, '');
-  // Puts words at the end of the options, before a workload.
-  function addWords(words, ...more) {
-    const at = words.indexOf('--');
-    words.splice(at < 0 ? words.length : at, 0, ...more);
-  }
-  // Limits the command to the part of the recording that the selected reports are about.
-  function addPart(words) {
-    const range = selected(), list = range ? model.within(range) : [];
-    if (!list.length || !list[0].part) return;
-    let [start, stop] = [list[0].part[0], list[list.length - 1].part[1]];
-    const at = words.findIndex(word => /^--time(=|$)/.test(word));
-    if (at >= 0) {
-      const given = words[at] === '--time' ? words.splice(at, 2)[1] : words.splice(at, 1)[0].slice(7);
-      start = start || given.split(',')[0];
-      stop = stop || given.split(',')[1];
-    }
-    if (start || stop) addWords(words, '--time', start + ',' + stop);
-  }
   function command() {
-    const words = about.command.map(quote), view = focus || views.values().next().value;
-    addPart(words);
-    if (view && (view.focus || view.sort) && !about.command.some(word => /^--query/.test(word))) {
-      const where = labelsOf(view).map(one => sqlName(one[0]) + (one[1] === null ? ' IS NULL' :
-        ' = ' + (typeof one[1] === 'number' ? one[1] : "'" + String(one[1]).replace(/'/g, "''") + "'"))).join(' AND ');
-      addWords(words, '--query', quote('SELECT * FROM ' + sqlName(view.name) +
-        (view.focus && where ? ' WHERE ' + where : '') +
-        (view.sort ? ' ORDER BY ' + sqlName(view.sort) + (view.down ? ' DESC' : '') : '')));
-    }
-    return words.join(' ');
+    const range = selected(), view = focus || views.values().next().value;
+    return commands.text(about.command, range ? model.within(range) : [], view, view ? labelsOf(view) : []);
   }
   function copy() {
     const text = command(), done = () => { byId('copy').textContent = 'Copied'; };
@@ -565,8 +545,8 @@ const page = (function () {
     get('log?after=' + next).then(answer => {
       next = answer.next;
       showState('running', false);
-      add(answer.items);
       window.setTimeout(poll, 1000);
+      add(answer.items);
     }, error => {
       failed(error);
       window.setTimeout(poll, 5000);

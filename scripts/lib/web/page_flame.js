@@ -89,10 +89,12 @@ const flame = (function () {
     view.frames.forEach(one => one.element.classList.toggle('at', one === frame));
     view.at = frame.names.join('\n');
     view.flameNote.textContent = frame.element.title + '; ' + view.flameText;
+    if (document.activeElement === view.flame) frame.element.scrollIntoView({ block: 'nearest' });
   }
   function listen(view) {
     if (view.frames) return;
     view.flame.tabIndex = 0;
+    view.flameHead.classList.add('stays');
     view.flame.setAttribute('aria-label', 'Flame graph: arrows move, Enter zooms, Escape shows all');
     view.flame.addEventListener('keydown', event => onKey(view, event));
   }

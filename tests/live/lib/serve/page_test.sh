@@ -129,6 +129,9 @@ location.hash = '#all&zoom=' + reports[a].time + '-' + reports[b].time + '&q=wak
 await released();
 check('the address restores it', charts.zoomed() && charts.zoomed()[0] === reports[a].time && state.filter === 'wakeup',
   JSON.stringify(charts.zoomed()));
+location.hash = '#all&row=latency,x&row=latency,%7B';
+await released();
+check('a row that is none is no row', view.focus === null, view.focus);
 location.hash = '#all';
 await released();
 check('and nothing of it', !charts.zoomed() && state.filter === '', location.hash);
