@@ -12,6 +12,7 @@
 ---   - perf prints the address at which a sample without payload was taken; we print only its period.
 ---   - perf looks kernel addresses up in the running kernel, which need not be the recorded one; we
 ---     print the address.
+---   - perf does not know the names of the classes of I/O priorities, such as "be".
 local bit = require 'bit'
 local ffi = require 'ffi'
 
@@ -38,7 +39,8 @@ local function peer_event(line)
     e.cpu = cpu and tonumber(cpu) or -1
   end
   assert(event, 'perf script: ' .. line)
-  e.sec, e.nsec, e.event, e.fields = tonumber(sec), tonumber(nsec), event, (fields:gsub('%s+$', ''))
+  fields = fields:gsub('%s+$', ''):gsub(' 0x2(,%d+,%d+ %[)', ' be%1')
+  e.sec, e.nsec, e.event, e.fields = tonumber(sec), tonumber(nsec), event, fields
   return e
 end
 
