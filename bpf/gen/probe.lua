@@ -106,7 +106,8 @@ function probe.load(spec, body)
   local id = typed and typed.id or not functions and types.tracepoint(call and call.tracepoint
     or spec.event:match ':(.*)$') or nil
   local loaded = program.load(a, { type = functions and 'kprobe' or 'tracing', name = probe.name(spec),
-    title = spec.event, tracepoint = id, attach = typed and typed.attach, functions = functions })
+    title = spec.event, tracepoint = id, attach = typed and typed.attach, module = typed and typed.module,
+    functions = functions })
   loaded.call, loaded.place = call, place
   return loaded
 end

@@ -32,6 +32,10 @@ struct bpf_link_create_opts {
   size_t sz; uint32_t flags; const void *iter_info; uint32_t iter_info_len, target_btf_id;
   struct { uint32_t flags, cnt; const char **syms; const unsigned long *addrs; const uint64_t *cookies; } kprobe_multi;
 };
+struct bpf_btf_info { const void *btf; uint32_t btf_size, id; char *name; uint32_t name_len, kernel_btf; };
+int bpf_btf_get_next_id(uint32_t start, uint32_t *next);
+int bpf_btf_get_fd_by_id(uint32_t id);
+int bpf_obj_get_info_by_fd(int fd, void *info, uint32_t *size);
 int bpf_link_create(int program, int target, int type, const struct bpf_link_create_opts *);
 ]]
 
@@ -338,7 +342,22 @@ end
 ---@field title? string in listings; default: its name
 ---@field tracepoint? integer BTF id of the tracepoint's type, or of a function, for programs of type tracing
 ---@field attach? integer enum bpf_attach_type of these; default: a tracepoint with typed arguments
+---@field module? string whose types have the id `tracepoint`; nil: the kernel's
 ---@field functions? ManyFunctions for programs of type kprobe
+
+--- Returns the types of a module as the kernel has them.
+local function module_types(lib, module)
+  local id, info, name = ffi.new 'uint32_t[1]', ffi.new 'struct bpf_btf_info', ffi.new 'char[64]'
+  while lib.bpf_btf_get_next_id(id[0], id) == 0 do
+    local types = own(lib.bpf_btf_get_fd_by_id(id[0]))
+    ffi.fill(info, ffi.sizeof(info))
+    info.name, info.name_len = name, ffi.sizeof(name)
+    local is_read = lib.bpf_obj_get_info_by_fd(types.fd, info, ffi.new('uint32_t[1]', ffi.sizeof(info))) == 0
+    if is_read and info.kernel_btf ~= 0 and ffi.string(name) == module then return types end
+    types:close()
+  end
+  asm.refuse('the kernel has no types of the module %s', module)
+end
 
 --- Loads a program. Refuses if the kernel does.
 ---@param code Asm
@@ -359,6 +378,8 @@ function program.load(code, spec)
     attach_btf_id = spec.tracepoint or 0,
   })
   opts.sz = ffi.sizeof(opts)
+  local of_module = spec.module and module_types(lib, spec.module)
+  if of_module then opts.attach_btf_obj_fd = of_module.fd end
   local name = named(spec.name)
   local function try() return lib.bpf_prog_load(program.TYPES[spec.type], name, 'GPL', instructions, n, opts) end
   local fd = try()
@@ -373,6 +394,7 @@ function program.load(code, spec)
       asm.refuse('the kernel rejects the BPF program: %s', why)
     end
   end
+  if of_module then of_module:close() end
   local loaded = own(fd)
   loaded.maps, loaded.name, loaded.functions = code.used_maps, name, spec.functions
   return loaded

@@ -9,6 +9,7 @@
 --- a key the histogram's buckets. All rows of one tally have room for the most that one of its events has.
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
+local bit = require 'bit'
 local compile = require 'bpf.gen.compile'
 local computed = require 'bpf.gen.computed'
 local expr = require 'bindings.expr.compile'
@@ -454,10 +455,11 @@ function Tally:time(row) return ffi.cast(words, row + TIME)[0] end -- luacheck: 
 --- The name of a row.
 function Tally:name(row, index) return self.list[index].name_part.read(row + self.name_at) end
 
---- The sum i of a row.
+--- The sum i of a row, as two numbers which add up to it: the sum of numbers of Lua may be rounded.
 function Tally:sum(row, i)
-  local sum = row + self.sums_at + (i - 1) * SUM
-  return tonumber(ffi.cast('int64_t *', sum)[1]) * 2 ^ 32 + tonumber(ffi.cast(words, sum)[0])
+  local sum = ffi.cast(words, row + self.sums_at + (i - 1) * SUM)
+  local high = ffi.cast('int64_t', sum[1] + bit.rshift(sum[0], 32))
+  return tonumber(high) * 2 ^ 32, tonumber(sum[0] % 2 ^ 32)
 end
 
 --- Adds the histogram of a cell to histogram `slot` of each of the sets.

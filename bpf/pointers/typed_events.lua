@@ -23,8 +23,10 @@ local MOST_FUNCTIONS = 1000 -- that one program is attached to
 ---@class TypedEvent
 ---@field id? integer BTF id of what they are attached to
 ---@field attach? integer enum bpf_attach_type
+---@field module? string whose types have the id; nil: the kernel's
 ---@field functions? ManyFunctions that one program is attached to, in place of these
 ---@field from table<string, ArgumentField> by field
+---@field misses? Misses
 
 local FUNC = 'func' -- field of one of many functions: which one it is
 
@@ -44,7 +46,7 @@ end
 
 --- Returns whether a probe is one of many, or its arguments are read by name.
 local function has_names(set, one)
-  if set.is_recording or one.args or not one.name:find '^[%w_.*?%[%]]+$' then return false end
+  if set.is_recording or one.args or not one.name:find '^[%w_.:*?%[%]]+$' then return false end
   if one.name:find '[*?[]' then return true end
   if not access.has_function(one.name) then return false end
   local prototype = access.prototype(access.system(one.system), one.name)
@@ -90,7 +92,7 @@ end
 
 --- Returns the fields of an event, not yet placed, with where programs find them. is_function: one of many functions.
 local function fields_of(prototype, list, is_function)
-  local fields, from, known = {}, {}, {}
+  local fields, from, known, misses = {}, {}, {}, {}
   local function add(words, chain)
     local name = table.concat(words, '.')
     if known[name] then return end
@@ -98,7 +100,7 @@ local function fields_of(prototype, list, is_function)
     local field
     if found then field, mistake = access.field(words, found) end
     if field then
-      known[name], from[name], fields[#fields + 1] = true, access.source(field, found), field
+      known[name], from[name], fields[#fields + 1] = true, access.source(field, found, misses), field
     elseif chain and not chain.is_loose then
       refuse(prototype, chain, mistake)
     end
@@ -130,14 +132,16 @@ local function fields_of(prototype, list, is_function)
     add_field(is_known, source_known)
   end
   if is_function and has_word(list, FUNC) then add_field(function_field(), access.FUNCTION) end
-  for _, name in ipairs(prototype.names) do add { name } end
+  for _, name in ipairs(prototype.names) do
+    if access.is_loaded(prototype, name) then add { name } end
+  end
   for _, chain in ipairs(list) do
     if #chain.words > 0 and from[chain.words[1]] ~= access.FUNCTION and access.argument(prototype, chain.words[1]) then
       add(chain.words, chain)
       if chain.reads then add_behind(chain) end
     end
   end
-  return fields, from
+  return fields, from, misses
 end
 
 --- Gives each field a place, the widest elements first.
@@ -197,9 +201,10 @@ end
 local function request(set, one, name, is_one_of_many)
   local system, what = access.system(one.system), (access.ALIASES[one.system] or one.system) .. ':' .. name
   local prototype = access.prototype(system, name, what)
-  local fields, from = fields_of(prototype, chains_of(set, one), is_one_of_many and system ~= 'tp_btf')
+  local fields, from, misses = fields_of(prototype, chains_of(set, one), is_one_of_many and system ~= 'tp_btf')
   place(prototype, fields)
-  return with_fields(what, system, fields, { id = prototype.id, attach = prototype.attach, from = from })
+  return with_fields(what, system, fields,
+    { id = prototype.id, attach = prototype.attach, module = prototype.module, from = from, misses = misses })
 end
 
 --- Returns whether a profiler does the same for all of some functions: it asks which one it is by the field only, and
@@ -220,10 +225,11 @@ end
 
 --- Returns the request for one event of many functions.
 local function request_of_many(one, names)
-  local field = function_field()
+  local field, symbols = function_field(), {}
   field.offset = FIRST_FIELD
+  for i, name in ipairs(names) do symbols[i] = name:match '[^:]*$' end
   return with_fields(one.system .. ':' .. one.name, access.system(one.system), { field },
-    { functions = { names = names, returns = one.system == 'kretprobe' }, from = { [FUNC] = access.FUNCTION } })
+    { functions = { names = symbols, returns = one.system == 'kretprobe' }, from = { [FUNC] = access.FUNCTION } })
 end
 
 --- Returns the requests for the events of a selector.
@@ -244,8 +250,33 @@ function typed_events.requests(set, one)
   if #names > MOST_EVENTS then
     failure.usage("'%s:%s' matches %d events, which are more than %d", one.system, one.name, #names, MOST_EVENTS)
   end
-  for i, name in ipairs(names) do list[i] = request(set, one, name, true) end
+  local left_out = {}
+  for _, name in ipairs(names) do
+    local is_attachable = access.is_attachable(access.prototype(access.system(one.system), name))
+    if is_attachable then list[#list + 1] = request(set, one, name, true) else left_out[#left_out + 1] = name end
+  end
+  if #left_out > 0 then
+    set.context.warn(('%s:%s: this kernel attaches no program to functions with that many arguments: %s'):format(
+      one.system, one.name, table.concat(left_out, ', ')))
+  end
   return list
+end
+
+--- Warns about reads that met a pointer which leads nowhere: what they gave is 0.
+---@param run Run
+function typed_events.finish(run)
+  for _, event in ipairs(run.events.list) do
+    local typed, parts = typed_events.of(event), {}
+    local map = typed and typed.misses and typed.misses.map
+    for i, name in ipairs(map and typed.misses or {}) do
+      local n = tonumber(ffi.cast('const uint64_t *', map.bytes)[i - 1])
+      if n > 0 then parts[#parts + 1] = ('%d read%s of %s'):format(n, n == 1 and '' or 's', name) end
+    end
+    if #parts > 0 then
+      run.out:warn(('%s: %s: pointers were null or led nowhere, so that values are 0: %s'):format(run.name, event.name,
+        table.concat(parts, ', ')))
+    end
+  end
 end
 
 --- Fails for an event that no program takes.

@@ -502,6 +502,7 @@ end
 --- Reads what was counted since the last interval, after stop().
 function InKernel:finish()
   if self._last then read(self, self._last, true) end
+  if not program.is_dry() then typed_events.finish(self.run) end
 end
 
 --- Returns the number of events that only programs took.

@@ -16,8 +16,8 @@ local EXACT = 2 ^ 53 -- Lua's numbers below it are exact
 --- Tally:ignored()
 ---@field thread? boolean the key is the thread; events in threads that have exited are ignored
 ---@field name? string expression: the name of a key is that of its first event
----@field sums? { into: Array, width: integer, at: integer, value?: string }[] `into[id * width + at]` becomes the
---- number of events, or the sum of the expression `value`
+---@field sums? { into: Array, width: integer, at: integer, value?: string, add?: fun(into: Array, at: integer, n:
+--- number) }[] `into[id * width + at]` becomes the number of events, or the sum of the expression `value`
 ---@field hist? { into: HistSet, negative?: HistSet, width: integer, at: integer, value: string } the histogram
 --- `id * width + at` gets the values of an expression; `negative` the absolute values of those below 0, which
 --- otherwise count as 0
@@ -197,8 +197,17 @@ local function add_row(self, one, index, row, id, is_cell)
   local given = 0
   for _, sum in ipairs(one.settings.sums or {}) do
     local at = id * sum.width + sum.at
-    if sum.value then given = given + 1 end
-    sum.into[at] = sum.into[at] + (sum.value and kernel:sum(row, given) or n)
+    local high, low = 0, n
+    if sum.value then
+      given = given + 1
+      high, low = kernel:sum(row, given)
+    end
+    if sum.add then
+      sum.add(sum.into, at, high)
+      sum.add(sum.into, at, low)
+    else
+      sum.into[at] = sum.into[at] + (high + low)
+    end
   end
   local hist = one.settings.hist
   local slot = hist and id * hist.width + hist.at

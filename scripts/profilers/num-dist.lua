@@ -37,6 +37,7 @@ local function fill(row, positive, negative)
   row.variance = variance(p, n)
   row.stddev = math.sqrt(row.variance)
   row.p99 = quantile(positive, negative, 0.99)
+  row.value = { positive = positive, negative = negative }
   return row
 end
 
@@ -59,6 +60,7 @@ local function new_distributions(list, opt, session)
       { name = 'max', width = 8, unit_of = unit_of },
       { name = 'stddev', width = 8, unit_of = unit_of, data_only = not opt.variance },
       { name = 'variance', width = 16, format = '%.3f', data_only = not opt.variance },
+      { name = 'value', metric = 'histogram', unit_of = unit_of },
     }),
   }
 end

@@ -3,6 +3,14 @@
 local connections = require 'lib.engines.net.connections'
 local report = require 'lib.engines.net.tcp_report'
 local threads = require 'lib.threads'
+local transfers = require 'lib.engines.net.transfers'
+
+local function set_ends(ev, live, at)
+  live:set_before(at, ev.sk.__sk_common.skc_family, ev.sk.__sk_common.skc_num, ev.sk.__sk_common.skc_dport,
+    ev.sk.__sk_common.skc_daddr, ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[0],
+    ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[1], ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[2],
+    ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[3])
+end
 
 return {
   summary = 'TCP connections by process and peer, with bytes, latencies and retransmits',
@@ -18,12 +26,13 @@ the address.
   longest     the longest connection that has ended
 
 A connection that is accepted belongs to the first process that sends, receives or
-closes, because no event says who accepts. One that was open before the run is
-counted by its process. Bytes are those that programs send and receive, without
-retransmits; splice() from a socket is not seen.
+closes, because no event says who accepts. One that was open before the run counts
+as accepted if a socket listens on its port. Bytes are those that programs send and
+receive, without retransmits; splice() from a socket is not seen.
 
-A recording needs sock:inet_sock_set_state, and for the other columns the events
-that --dry-run prints.]],
+A recording needs sock:inet_sock_set_state, and for the other columns
+sock:sock_send_length, sock:sock_recv_length and the events that --dry-run prints.
+It does not have the peers of connections that were open before.]],
   examples = {
     { 'profscript tcp -i 1s', 'who talks to whom, every second' },
     { 'profscript tcp --than 0', 'each connection when it ends' },
@@ -45,7 +54,7 @@ that --dry-run prints.]],
     connects = { type = 'duration', help = 'print each connect that takes T or longer' },
     states = { type = 'flag', help = 'also print how long connections that have ended were in which state' },
     top = { type = 'integer', default = 20, min = 1, help = 'rows to print' },
-    mmap_pages = { default = 512 },
+    mmap_pages = { default = 1024 },
   },
 
   start = function(opt, out, session)
@@ -53,10 +62,8 @@ that --dry-run prints.]],
     local live = connections.new(ours.has)
     local sums = report.new(opt, out, session, live)
     live.sees_ends = session.supports 'tcp:tcp_destroy_sock'
-    return ours.follow {
+    local handlers = ours.follow {
       ['sock:inet_sock_set_state/protocol == 6/'] = function(ev) live:state(ev) end,
-      ['sock:sock_send_length/protocol == 6 && ret > 0/'] = function(ev) live:sent(ev) end,
-      ['sock:sock_recv_length/protocol == 6 && ret > 0 && !(flags & 2)/'] = function(ev) live:received(ev) end, -- peeks
       ['tcp:tcp_retransmit_skb'] = function(ev) live:retransmitted(ev) end,
       ['tcp:tcp_receive_reset'] = function(ev) live:reset(ev) end,
       ['tcp:tcp_send_reset'] = function(ev) live:reset(ev) end,
@@ -65,5 +72,7 @@ that --dry-run prints.]],
       interval = function() sums:print() end,
       stop = function() sums:print() end,
     }
+    transfers.follow(handlers, opt, live, set_ends)
+    return handlers
   end,
 }

@@ -39,7 +39,9 @@ local function peer_event(line)
     e.cpu = cpu and tonumber(cpu) or -1
   end
   assert(event, 'perf script: ' .. line)
-  fields = fields:gsub('%s+$', ''):gsub(' 0x2(,%d+,%d+ %[)', ' be%1')
+  fields = fields:gsub('%s+$', ''):gsub(' 0x([02])(,%d+,%d+ %[)', function(class, rest)
+    return (class == '2' and ' be' or ' none') .. rest
+  end)
   e.sec, e.nsec, e.event, e.fields = tonumber(sec), tonumber(nsec), event, fields
   return e
 end

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * tcp [-w] VERB N...: a process called tcpserver accepts connections of one called tcpclient, on
- * 127.0.0.1 or, after the verb v6, on ::1. It ends with the last verb:
+ * 127.0.0.1 or, after the verb v6, on ::1; after the verb netns in a network namespace of its
+ * own. It ends with the last verb:
  *
  *   talk N     N connections. In each, the client sends 10 times 1000 bytes, the server
  *              receives them, sends 3000 bytes and closes, and the client receives these.
@@ -9,12 +10,20 @@
  *              both halves are closed
  *   idle N     N connections without data, which the client closes first
  *   refused N  the client connects N times to a port at which nobody listens
+ *   long N     one connection. The client prints a line and waits for one, and then N times
+ *              sends 1000 bytes and receives the 3000 that the server sends then.
+ *   full N     nobody accepts, and N connections find the queue full, until each has been asked
+ *              for twice. Prints the port and how many segments the namespace has sent again.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -70,12 +79,16 @@ static void serve(int listener, const char *verb, long n)
 {
 	prctl(PR_SET_NAME, "tcpserver");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (long i = 0; i < n; i++) {
+	for (long i = 0; i < (*verb == 'l' ? 1 : n); i++) {
 		int fd = accept(listener, NULL, NULL);
 
 		if (fd < 0)
 			die("accept");
-		if (*verb == 'i') {
+		for (long j = 0; *verb == 'l' && j < n; j++) {
+			read_all(fd, PART);
+			write_all(fd, REPLY);
+		}
+		if (*verb == 'i' || *verb == 'l') {
 			if (read(fd, data, 1) != 0)
 				die("read");
 		} else {
@@ -99,13 +112,26 @@ static void wait_until_closed(int fd)
 	}
 }
 
-static void talk(const struct sockaddr_in6 *address, socklen_t size, const char *verb)
+static void talk_long(int fd, long n)
+{
+	puts("open");
+	fflush(stdout);
+	getchar();
+	for (long i = 0; i < n; i++) {
+		write_all(fd, PART);
+		read_all(fd, REPLY);
+	}
+}
+
+static void talk(const struct sockaddr_in6 *address, socklen_t size, const char *verb, long n)
 {
 	int fd = socket(family, SOCK_STREAM, 0);
 
 	if (connect(fd, (const struct sockaddr *)address, size))
 		die("connect");
-	if (*verb != 'i') {
+	if (*verb == 'l') {
+		talk_long(fd, n);
+	} else if (*verb != 'i') {
 		for (int i = 0; i < PARTS; i++)
 			write_all(fd, PART);
 		if (*verb == 'h') {
@@ -117,12 +143,68 @@ static void talk(const struct sockaddr_in6 *address, socklen_t size, const char 
 	close(fd);
 }
 
+static void own_netns(void)
+{
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+
+	if (unshare(CLONE_NEWNET) || ioctl(socket(AF_INET, SOCK_DGRAM, 0), SIOCSIFFLAGS, &lo))
+		die("netns");
+}
+
+/* Returns how many segments the namespace has sent again. */
+static long retransmits(void)
+{
+	char line[512];
+	long n = -1;
+	FILE *file = fopen("/proc/net/snmp", "r");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Tcp: %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %ld", &n) == 1)
+			break;
+	return n;
+}
+
+static unsigned int retransmits_of(int fd)
+{
+	struct tcp_info info;
+	socklen_t size = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+		die("TCP_INFO");
+	return info.tcpi_total_retrans;
+}
+
+static void fill(int listener, const struct sockaddr_in6 *address, socklen_t size, long n)
+{
+	int fds[64];
+
+	if (listen(listener, 0))
+		die("listen");
+	for (long i = 0; i <= n && i < 64; i++) {
+		fds[i] = socket(family, SOCK_STREAM | (i ? SOCK_NONBLOCK : 0), 0);
+		if (connect(fds[i], (const struct sockaddr *)address, size) && errno != EINPROGRESS)
+			die("connect");
+	}
+	for (long i = 1; i <= n && i < 64; i++) {
+		while (!retransmits_of(fds[i]))
+			usleep(10000);
+	}
+	for (long i = 0; i <= n && i < 64; i++)
+		close(fds[i]);
+	close(listener);
+	printf("port %d retransmits %ld\n", ntohs(address->sin6_port), retransmits());
+}
+
 static void run(const char *verb, long n)
 {
 	struct sockaddr_in6 address;
 	socklen_t size;
 	int listener = bound(&address, &size);
 
+	if (*verb == 'f') {
+		fill(listener, &address, size, n);
+		return;
+	}
 	if (*verb == 'r') {
 		for (long i = 0; i < n; i++) {
 			int fd = socket(family, SOCK_STREAM, 0);
@@ -139,8 +221,8 @@ static void run(const char *verb, long n)
 	if (!fork())
 		serve(listener, verb, n);
 	close(listener);
-	for (long i = 0; i < n; i++)
-		talk(&address, size, verb);
+	for (long i = 0; i < (*verb == 'l' ? 1 : n); i++)
+		talk(&address, size, verb, n);
 	wait(NULL);
 }
 
@@ -158,6 +240,8 @@ int main(int argc, char **argv)
 	for (char **arg = argv + 1 + w.wait; *arg; arg++) {
 		if (!strcmp(*arg, "v6")) {
 			family = AF_INET6;
+		} else if (!strcmp(*arg, "netns")) {
+			own_netns();
 		} else if (arg[1]) {
 			run(arg[0], atol(arg[1]));
 			arg++;

@@ -38,3 +38,8 @@ for seed in 1 2 3; do
 done
 check '-t: only the waits of this thread' bash -c "[ \"\$('$PROFSCRIPT' sched -q --input '$DATA/schedrecord.data' -t 32617 \\
 	--than 1us --csv | grep -a '^sched-wait' | cut -d, -f 4 | sort -u)\" = 32617 ]"
+
+# The timelines show the same waits.
+"$PROFSCRIPT" export -q "$DATA/schedrecord.data" -o "$TMP/t.html" 2>"$TMP/err"
+check 'a timeline has the same waits' test "$(grep -o '"waits":{"n":[0-9]*' "$TMP/t.html" | grep -o '[0-9]*$')" = \
+	"$("$PROFSCRIPT" sched -q --input "$DATA/schedrecord.data" --top 1000 --csv | awk -F, '/^sched-task/ { n += $5 } END { print n }')"

@@ -22,3 +22,18 @@ workload tcp talk 2
 trace_workload "${run[@]}" -p "$WORKLOAD" -i 100s
 entry '-p: the process' "$client" '' '127.0.0.1:[0-9]+' 2,0,20000,6000
 check '-p: no others' bash -c "! tail -n +2 '$TMP/out' | grep -v '^tcp,[^,]*,tcp\(client\|server\)'"
+
+if [ -r /sys/kernel/btf/vmlinux ]; then
+	mkfifo "$TMP/line"
+	"$TOP/build/workloads/tcp" long 5 <"$TMP/line" >"$TMP/open" &
+	talker=$!
+	exec {line}>"$TMP/line"
+	wait_for 20 grep -q open "$TMP/open"
+	start "${run[@]}" -p "$talker" -i 100s
+	echo >&"$line"
+	wait $talker
+	stop
+	entry 'a connection that was open before the run' "$client" '' '127.0.0.1:[0-9]+' 0,0,5000,15000
+else
+	skip 'a connection that was open before the run' 'the kernel has no BTF'
+fi

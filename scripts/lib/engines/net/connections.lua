@@ -189,8 +189,12 @@ local function add_answer(self, at, time)
   slots[at + ASKED] = 0
 end
 
+--- Returns the slot if its ends are not known.
+local function without_ends(slots, at) return slots[at + PEER] < 0 and at or nil end
+
 --- Handles sock:sock_send_length with bytes.
 ---@param ev Ev
+---@return integer? slot if its ends are not known
 function Connections:sent(ev)
   local slots, at = self.slots, used(self, ev)
   if not at then return end
@@ -200,10 +204,12 @@ function Connections:sent(ev)
   elseif slots[at + ASKED] > 0 then
     add_answer(self, at, ev._time)
   end
+  return (without_ends(slots, at))
 end
 
 --- Handles sock:sock_recv_length with bytes.
 ---@param ev Ev
+---@return integer? slot if its ends are not known
 function Connections:received(ev)
   local slots, at = self.slots, used(self, ev)
   if not at then return end
@@ -213,6 +219,24 @@ function Connections:received(ev)
   elseif slots[at + ASKED] > 0 then
     add_answer(self, at, ev._time)
   end
+  return (without_ends(slots, at))
+end
+
+--- Sets the ends of a connection that was open before the run. Addresses and the port of the peer are as in packets.
+---@param at integer
+---@param family integer
+---@param port integer
+---@param peer_port integer
+---@param v4 integer
+---@param a integer the words of an IPv6 address
+---@param b integer
+---@param c integer
+---@param d integer
+function Connections:set_before(at, family, port, peer_port, v4, a, b, c, d)
+  local slots, ids, is_v4 = self.slots, self.addresses, family == AF_INET
+  slots[at + PORT], slots[at + PEER_PORT] = port, peer_port % 256 * 256 + bit.rshift(peer_port, 8)
+  slots[at + PEER] = is_v4 and ids.of_words(0, 0, addresses.MAPPED, v4) or ids.of_words(a, b, c, d)
+  slots[at + WAY] = self.listens[port] and IN or OUT
 end
 
 --- Counts an event of a socket.

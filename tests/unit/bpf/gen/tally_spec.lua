@@ -49,7 +49,8 @@ describe('tally', function()
     local function add(_, _, row, key)
       local id = tonumber(ffi.cast('int64_t *', key)[0])
       found[id] = (found[id] or 0) + counted:count(row)
-      added[id] = (added[id] or 0) + counted:sum(row, 1)
+      local high, low = counted:sum(row, 1)
+      added[id] = (added[id] or 0) + high + low
       counted:add_stats(row, got, id)
     end
     counted:take_rows(SIDE, add)
