@@ -61,7 +61,9 @@ describe('folders', function()
 
   it('of scripts/lib use only those below them', function()
     local at = places(LIB_ROOMS)
-    for _, dir in ipairs { '', '/off_cpu', '/locks', '/sched', '/net', '/files', '/disks' } do at['engines' .. dir] = at[''] end
+    for _, dir in ipairs { '', '/off_cpu', '/locks', '/sched', '/net', '/files', '/disks' } do
+      at['engines' .. dir] = at['']
+    end
     local pipe = assert(io.popen 'cd scripts/lib && find * -type d')
     for dir in pipe:lines() do assert(at[dir], dir .. ' has no place in the order') end
     pipe:close()
