@@ -45,6 +45,16 @@ local function mover(seen, last_cpu, running)
   end
 end
 
+--- Returns a function that forgets the state of a thread that gets a name: its switches may be seen under one name only.
+local function renamer(seen, last_cpu, running)
+  return function(ev)
+    local pid = ev._tid
+    if pid <= 0 or pid >= threads.MAX then return end
+    seen[pid] = 0
+    if running[last_cpu[pid]] == pid then running[last_cpu[pid]] = 0 end
+  end
+end
+
 --- Counts unreported switches, for profilers that keep no state of tasks. A switch from one of the tasks to another is
 --- missing from both, and counts once. If the two sides of a switch are events of their own, either may come first.
 ---@return Unreported found
@@ -107,14 +117,8 @@ function unreported.watch()
     count(vacate(cpu, pid) or is_inside)
     seen[pid], running[cpu], last_cpu[pid] = 1 + time, pid, cpu
   end
-  local function renamed(ev)
-    local pid = ev._tid
-    if pid <= 0 or pid >= max then return end
-    seen[pid] = 0
-    if running[last_cpu[pid]] == pid then running[last_cpu[pid]] = 0 end
-  end
   local function lost(gap) known_from = math.max(known_from, 1 + gap.to) end
-  return self, leaves, enters, lost, mover(seen, last_cpu, running), renamed
+  return self, leaves, enters, lost, mover(seen, last_cpu, running), renamer(seen, last_cpu, running)
 end
 
 return unreported
