@@ -90,8 +90,8 @@ function Report:connected(at)
   sums[entry + CONNECT_MAX] = math.max(sums[entry + CONNECT_MAX], ns)
   if self.opt.connects and ns >= self.opt.connects then
     local pid, ids = slots[at + AT.OWNER], self.live.addresses
-    self.out:row({ 'pid', pid, 'comm', self.session.task_name(pid), 'direction', DIRECTION[slots[at + AT.WAY]], 'peer',
-      ids.with_port(slots[at + AT.PEER], slots[at + AT.PEER_PORT]), 'connect_ms', ns / 1e6 }, 'connect')
+    self.out:row({ 'pid', pid, 'comm', self.session.task_name(pid), 'direction', DIRECTION[slots[at + AT.WAY]],
+      'peer', ids.with_port(slots[at + AT.PEER], slots[at + AT.PEER_PORT]), 'connect_ms', ns / 1e6 }, 'connect')
   end
 end
 
