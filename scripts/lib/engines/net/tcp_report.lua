@@ -101,7 +101,9 @@ function Report:ended(at)
   local ns = slots[at + AT.ENDED] - slots[at + AT.SINCE]
   local pid, way, port = slots[at + AT.OWNER], slots[at + AT.WAY], port_of(slots, at)
   local is_whole = slots[at + AT.SINCE] > 0 -- it was opened in the run
-  if is_whole and (way == IN or slots[at + AT.CONNECT] > 0) then sums[entry + LONGEST] = math.max(sums[entry + LONGEST], ns) end
+  if is_whole and (way == IN or slots[at + AT.CONNECT] > 0) then
+    sums[entry + LONGEST] = math.max(sums[entry + LONGEST], ns)
+  end
   for state = 1, self.states and STATES - 1 or 0 do
     local time = slots[at + AT.IN_STATE + state]
     if time > 0 then
