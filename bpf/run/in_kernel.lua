@@ -2,6 +2,7 @@
 --- Carries out the plan of a run (bpf/plan/planner.lua): loads the programs that take its events instead of perf
 --- (--capture), and runs them from the start of the session to its end. Whose offer is refused gets its events through
 --- perf like any handler; the result is the same.
+local chain = require 'bpf.gen.chain'
 local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
@@ -16,6 +17,7 @@ local gates = require 'bpf.run.gates'
 local libbpf = require 'bindings.bpf.libbpf'
 local planner = require 'bpf.plan.planner'
 local probe = require 'bpf.gen.probe'
+local processes = require 'bindings.select.processes'
 local program = require 'bpf.gen.program'
 local route = require 'bpf.plan.route'
 local second_counts = require 'bpf.run.second_counts'
@@ -26,6 +28,7 @@ local targets = require 'bpf.gen.targets'
 local printable = require 'bindings.base.text'
 local thread_events = require 'bpf.gen.thread_events'
 local typed_events = require 'bpf.pointers.typed_events'
+local walk = require 'bpf.stacks.walk'
 local ways = require 'bpf.ways.list'
 local witnesses = require 'bpf.run.witnesses'
 
@@ -186,10 +189,31 @@ function InKernel:groups()
   return self._groups.ids
 end
 
---- Looks for containers that have been made since. Called after each batch.
+--- Returns whether --call-graph asks programs to walk stacks.
+---@return boolean
+function InKernel:walks_stacks()
+  local chosen = self.run.opt.call_graph
+  return type(chosen) == 'table' and chosen.mode == 'tables'
+end
+
+--- Returns what walks the stacks of programs by unwind tables; nil: they are found by frame pointers.
+---@return Walker?
+function InKernel:walker()
+  if self._walker == nil then
+    local chosen = self.run.opt.call_graph
+    local is_wanted = (type(chosen) ~= 'table' or chosen.mode ~= 'fp') and not self:has_foreign_pids()
+    self._walker = is_wanted and walk.new(chain.LEVELS) or false
+    local pids = self._walker and not program.is_dry() and processes.pids(self.run.opt.pids or {}) or {}
+    for _, pid in ipairs(pids) do self._walker.tables:add(pid, 0) end
+  end
+  return self._walker or nil
+end
+
+--- Looks for what has changed meanwhile: containers, and what processes have mapped. Called after each batch.
 function InKernel:poll()
   cgroups.poll(self.run.session)
   if self._groups then self._groups:poll() end
+  if self._walker then self._walker.tables:poll() end
 end
 
 --- Returns the bound of the thread ids; nil if they are too many for a place each.
@@ -501,6 +525,11 @@ end
 --- Reads what was counted since the last interval, after stop().
 function InKernel:finish()
   if self._last then read(self, self._last, true) end
+  if not self._walker then return end
+  local summary, warning = self._walker.tables:report()
+  local run = self.run
+  if run.opt.verbose >= 1 then run.out:tell('profscript: ' .. summary) end
+  if warning then run.out:warn(('%s: %s'):format(run.name, warning)) end
 end
 
 --- Returns the number of events that only programs took.
