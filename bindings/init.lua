@@ -56,7 +56,7 @@ end
 --- Runs `profscript --check`. The exit code is 0 if tracepoints work.
 local function print_check()
   local check = command 'check'
-  require('bindings.base.mounts').check()
+  require('bindings.base.sys').check_mounts()
   local lines, works = check.render(check.lines(check.machine()))
   io.stdout:write(lines)
   return works and 0 or 1

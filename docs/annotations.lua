@@ -10,7 +10,7 @@ annotations.PARTS = {
   { file = 'bindings/options/declare.lua', { 'OptionDeclaration' } },
   { file = 'bindings/options/contract.lua', { 'Handlers' } },
   { file = 'bindings/options/values.lua', { 'Options' } },
-  { title = 'The event: `ev`', file = 'bindings/view/views.lua', { 'Ev' } },
+  { title = 'The event: `ev`', file = 'bindings/view/public_event.lua', { 'Ev' } },
   { title = 'The session: `session`', file = 'bindings/run/session_api.lua', { 'Session', 'api', 'session.' },
     { 'SessionWants' }, more = 'bindings/session/*.lua' },
   { title = 'The output: `out`', file = 'bindings/print/output.lua', { 'Output', 'Output', 'out:' } },

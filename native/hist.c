@@ -14,7 +14,7 @@
 enum {
 	SUB_BITS = 6,
 	SUBS = 1 << SUB_BITS,
-	GROUPS = 63 - SUB_BITS, /* exponents 6 to 62: values do not exceed INT64_MAX */
+	GROUPS = 64 - SUB_BITS, /* exponents 6 to 63 */
 };
 
 struct hist {
@@ -96,9 +96,8 @@ static uint64_t not_negative(int64_t value)
 
 /* Counts one value, for which there is room, except in the stats: those are in s, which the caller
  * may keep in registers. */
-static __always_inline void count(struct hist *h, struct hist_stats *s, int64_t value)
+static __always_inline void count(struct hist *h, struct hist_stats *s, uint64_t v)
 {
-	uint64_t v = not_negative(value);
 	unsigned int group = group_of(v);
 
 	h->group[group][(v >> group) - (group ? SUBS : 0)]++;
@@ -112,23 +111,35 @@ static __always_inline void count(struct hist *h, struct hist_stats *s, int64_t 
 		s->max = v;
 	if (__builtin_expect(v > h->threshold, 0))
 		s->over++;
-	if (__builtin_expect(value < 0, 0))
-		s->negative++;
+}
+
+static __always_inline int add_unsigned(struct hist *h, struct hist_stats *s, uint64_t v)
+{
+	unsigned int group = group_of(v);
+
+	if (__builtin_expect(!h->group[group], 0) && allocate_group(h, group) < 0)
+		return -ENOMEM;
+	count(h, s, v);
+	return 0;
 }
 
 static __always_inline int add(struct hist *h, struct hist_stats *s, int64_t value)
 {
-	unsigned int group = group_of(not_negative(value));
+	int ret = add_unsigned(h, s, not_negative(value));
 
-	if (__builtin_expect(!h->group[group], 0) && allocate_group(h, group) < 0)
-		return -ENOMEM;
-	count(h, s, value);
-	return 0;
+	if (__builtin_expect(value < 0, 0) && !ret)
+		s->negative++;
+	return ret;
 }
 
 int hist_add(struct hist *h, int64_t value)
 {
 	return add(h, &h->stats, value);
+}
+
+int hist_add_unsigned(struct hist *h, uint64_t value)
+{
+	return add_unsigned(h, &h->stats, value);
 }
 
 int hist_merge(struct hist *h, const struct hist *from)
@@ -270,8 +281,18 @@ int hist_set_add(struct hist_set *s, uint32_t i, int64_t value)
 	/* A call would make the loop save registers. */
 	if (__builtin_expect(!h || !h->group[group_of(not_negative(value))], 0))
 		return add_first(s, i, value);
-	count(h, &h->stats, value);
+	count(h, &h->stats, not_negative(value));
+	if (__builtin_expect(value < 0, 0))
+		h->stats.negative++;
 	return 0;
+}
+
+int hist_set_add_unsigned(struct hist_set *s, uint32_t i, uint64_t value)
+{
+	struct hist *h;
+	int ret = find_hist(s, i, &h);
+
+	return ret ? ret : hist_add_unsigned(h, value);
 }
 
 int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *value, uint32_t stride,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A histogram of integers with quantiles, usually latencies in ns. It is log-linear: every octave
- * (power of two) has 64 buckets, so a quantile is off by at most 1/128 of its value, and values
- * below 128 are exact. An octave is allocated by its first value: about 4 KiB for latencies that
- * spread over 1:256, at most 30 KiB for any input.
+ * A histogram of integers of 64 bits with quantiles, usually latencies in ns. It is log-linear:
+ * every octave (power of two) has 64 buckets, so a quantile is off by at most 1/128 of its value,
+ * and values below 128 are exact. An octave is allocated by its first value: about 4 KiB for
+ * latencies that spread over 1:256, at most 30 KiB for any input.
  */
 #pragma once
 #include <stdint.h>
@@ -21,11 +21,10 @@ struct hist_stats {
 	uint64_t squares_low, squares_high;
 };
 
-enum { HIST_LOG2_ROWS = 65, HIST_BUCKETS = 58 * 64 };
+enum { HIST_LOG2_ROWS = 66, HIST_BUCKETS = 59 * 64 };
 
 /* Values that someone else has counted, such as a BPF program. All 0: none. A wide one has the
- * lower and upper halves of all values in sum and sum_high, and the number of values above 2^63 in
- * huge. */
+ * lower and upper halves of all values in sum and sum_high. */
 struct hist_sums {
 	uint64_t count, sum;
 	uint64_t not_min; /* ~ of the smallest value */
@@ -33,9 +32,7 @@ struct hist_sums {
 	union {
 		uint64_t over, sum_high;
 	};
-	union {
-		uint64_t failed, huge;
-	};
+	uint64_t failed;
 	uint64_t negative;
 	uint64_t squares_low, squares_high;
 };
@@ -47,6 +44,7 @@ void hist_free(struct hist *h);
 
 /* Returns 0, or -ENOMEM without counting the value. */
 int hist_add(struct hist *h, int64_t value);
+int hist_add_unsigned(struct hist *h, uint64_t value);
 /* Adds the values of from, including over and negative. Returns 0, or -ENOMEM without changing
  * anything. */
 int hist_merge(struct hist *h, const struct hist *from);
@@ -70,6 +68,7 @@ void hist_set_free(struct hist_set *s);
 /* Calls hist_add() for histogram i. Returns 0, -ENOMEM, or -EINVAL if there is no such
  * histogram. */
 int hist_set_add(struct hist_set *s, uint32_t i, int64_t value);
+int hist_set_add_unsigned(struct hist_set *s, uint32_t i, uint64_t value);
 /* The same for n values, which are truncated to integers. Both columns may be members of an array
  * of structs of stride bytes. */
 int hist_set_add_column(struct hist_set *s, const uint32_t *i, const double *value, uint32_t stride,

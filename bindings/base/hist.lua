@@ -15,7 +15,6 @@ local hist = {}
 
 local MAX = 2 ^ 28
 local LARGEST, FULL, UINT64 = 0x7fffffffffffffffULL, 0xffffffffffffffffULL, ffi.typeof 'uint64_t'
-
 local HIST, SET = ffi.typeof 'struct hist *', ffi.typeof 'struct hist_set *'
 
 --- Converts a 64-bit value to a number if that is exact; otherwise to a signed one if it is one, which can be negated.
@@ -39,16 +38,15 @@ local function check_index(i, method)
   end
 end
 
---- Converts a value for C. One beyond 2^63 - 1, such as a kernel address, would become negative.
+--- Whether a value has no place in an int64_t, such as a kernel address.
+local function is_large(value)
+  return type(value) == 'number' and value >= 2 ^ 63 or istype(UINT64, value) and value > LARGEST
+end
+
+--- Converts a value for C.
 local function c_value(value, method)
-  if type(value) == 'number' then
-    if value < 2 ^ 63 then return value end
-    if value == value then return LARGEST end
-  elseif istype(UINT64, value) then
-    return value > LARGEST and LARGEST or value
-  elseif type(value) == 'cdata' then
-    return value
-  end
+  if type(value) == 'number' and value == value then return value < 2 ^ 64 and value or FULL end
+  if type(value) == 'cdata' then return value end
   error(('%s takes a number, not %s'):format(method, check.shown(value)), 3)
 end
 
@@ -57,11 +55,13 @@ end
 local Hist = {}
 
 --- Adds a value.
----@param value number|integer64 truncated to an integer; a negative value counts as 0, and in `negative`; a value above
---- 2^63 - 1 counts as that
+---@param value number|integer64 truncated to an integer; a negative value counts as 0, and in `negative`; a number of
+--- 2^64 or more counts as 2^64 - 1
 function Hist:add(value)
   check_self(self, HIST, 'hist:add')
-  if C.hist_add(self, c_value(value, 'hist:add')) ~= 0 then error('out of memory for a histogram', 2) end
+  value = c_value(value, 'hist:add')
+  local ret = is_large(value) and C.hist_add_unsigned(self, value) or C.hist_add(self, value)
+  if ret ~= 0 then error('out of memory for a histogram', 2) end
 end
 
 --- Adds all values of another histogram.
@@ -89,7 +89,7 @@ end
 
 --- Returns exact statistics. sum, min and max are integer64s if they exceed 2^53. `over` counts the values above the
 --- threshold. `variance` is that of all values (their squared distances from the mean are divided by their number), and
---- `stddev` its root; both, and `avg`, are NaN without values, and if the sum is beyond 64 bits.
+--- `stddev` its root; both, and `avg`, are NaN without values. These and `sum` are NaN if the sum is beyond 64 bits.
 ---@return { count: number, sum: number, min: number, max: number, over: number, negative: number, avg: number,
 --- variance: number, stddev: number }
 function Hist:stats()
@@ -99,7 +99,7 @@ function Hist:stats()
   local variance = C.hist_variance(self)
   return {
     count = exact(s.count),
-    sum = exact(s.sum),
+    sum = s.sum < FULL and exact(s.sum) or 0 / 0,
     min = exact(s.min),
     max = exact(s.max),
     over = exact(s.over),
@@ -115,9 +115,8 @@ end
 ---@return { exponent: integer|'zero'|'negative', count: number }[]
 function Hist:log2()
   check_self(self, HIST, 'hist:log2')
-  local counts = ffi.new ('uint64_t[?]', C.HIST_LOG2_ROWS)
+  local counts, first, last = ffi.new ('uint64_t[?]', C.HIST_LOG2_ROWS), 0, C.HIST_LOG2_ROWS - 1
   C.hist_log2(self, counts)
-  local first, last = 0, C.HIST_LOG2_ROWS - 1
   while first <= last and counts[first] == 0 do first = first + 1 end
   while last > first and counts[last] == 0 do last = last - 1 end
   local rows = {}
@@ -159,7 +158,8 @@ local set_of = setmetatable({}, { __mode = 'k' }) -- keeps the set as long as a 
 function HistSet:add(i, value)
   check_self(self, SET, 'hists:add')
   check_index(i, 'hists:add')
-  local ret = C.hist_set_add(self, i, c_value(value, 'hists:add'))
+  value = c_value(value, 'hists:add')
+  local ret = is_large(value) and C.hist_set_add_unsigned(self, i, value) or C.hist_set_add(self, i, value)
   if ret == -libc.EINVAL then error(('hists:add: no histogram %s in this set'):format(check.shown(i)), 2) end
   if ret ~= 0 then error('out of memory for a histogram', 2) end
 end

@@ -50,6 +50,7 @@ intptr_t write(int fd, const void *bytes, size_t size);
 intptr_t pread(int fd, void *bytes, size_t size, int64_t offset);
 intptr_t tee(int from, int to, size_t size, unsigned flags);
 int pipe(int fds[2]);
+intptr_t readlink(const char *path, char *target, size_t size);
 int access(const char *path, int mode);
 int rename(const char *from, const char *to);
 int unlink(const char *path);

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- System calls that Lua lacks.
 local bit = require 'bit'
+local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local libc = require 'bindings.base.libc'
 
@@ -40,12 +41,32 @@ function sys.readdir(path)
 end
 
 ---@param path string
+---@param flags? integer of statx(2)
 ---@return { mode: integer, uid: integer, size: integer, inode: number, isdir: boolean }? st, string? message
-function sys.stat(path)
+function sys.stat(path, flags)
   local st = ffi.new 'struct statx'
-  if libc.statx(libc.AT_FDCWD, path, 0, libc.STATX_BASIC_STATS, st) ~= 0 then return nil, error_text() end
+  if libc.statx(libc.AT_FDCWD, path, flags or 0, libc.STATX_BASIC_STATS, st) ~= 0 then return nil, error_text() end
   return { mode = st.mode, uid = st.uid, size = tonumber(st.size), inode = tonumber(st.ino),
     isdir = bit.band(st.mode, libc.S_IFMT) == libc.S_IFDIR }
+end
+
+--- Fails if a file system is missing without which nothing can be traced: its absence would be reported as that of an
+--- event or a feature.
+function sys.check_mounts()
+  for name, path in pairs { proc = '/proc/self', sysfs = '/sys/devices' } do
+    if not sys.stat(path) then
+      failure.unavailable('%s is not mounted; mount it with: mount -t %s %s %s', name, name, name, path:match '^/%w+')
+    end
+  end
+end
+
+--- Returns where a symbolic link leads; nil: it is none, or cannot be read.
+---@param path string
+---@return string? target
+function sys.link(path)
+  local target = ffi.new 'char[4096]'
+  local n = libc.readlink(path, target, 4096)
+  return n >= 0 and ffi.string(target, n) or nil
 end
 
 --- Returns whether what is written to a path can be written to another file first, which then gets the name of the
@@ -53,9 +74,8 @@ end
 ---@param path string
 ---@return boolean
 function sys.is_replaceable(path)
-  local st = ffi.new 'struct statx'
-  if libc.statx(libc.AT_FDCWD, path, libc.AT_SYMLINK_NOFOLLOW, libc.STATX_BASIC_STATS, st) ~= 0 then return true end
-  return bit.band(st.mode, libc.S_IFMT) == libc.S_IFREG
+  local st = sys.stat(path, libc.AT_SYMLINK_NOFOLLOW)
+  return not st or bit.band(st.mode, libc.S_IFMT) == libc.S_IFREG
 end
 
 local PLANTED = 'it is a symbolic link of another user'

@@ -237,25 +237,25 @@ local function fit(laid, columns)
   end
 end
 
-local function is_left(column, rows)
-  if column.align then return column.align == 'left' end
-  return type(rows[1][column.name]) == 'string' and not column.text
+local function has_texts(column, rows)
+  for _, row in ipairs(rows) do -- the first ones may have no value
+    if row[column.name] ~= nil then return type(row[column.name]) == 'string' and not column.text end
+  end
 end
 
 local RED, NORMAL = '\27[31m', '\27[m'
 
 --- Returns the cells of a column, its alignment and its width.
 local function lay_out(column, rows)
-  local title = text.safe(column.title or column.name)
-  local cells = {}
+  local title, cells = text.safe(column.title or column.name), {}
   for i, row in ipairs(rows) do cells[i] = cell(column, row) end
-  local align = is_left(column, rows) and 'left' or 'right'
+  local is_text = has_texts(column, rows)
+  local align = column.align or is_text and 'left' or 'right'
   local has_parts = align == 'right' and not column.text and not column.format and align_numbers(cells)
   local least = display_width(title)
   for _, s in ipairs(cells) do least = math.max(least, display_width(s)) end
   return { column = column, title = title, cells = cells, align = align, width = math.max(column.width or 0, least),
-    least = least, sep = #(column.sep or ' '), has_parts = has_parts,
-    is_text = align == 'left' or type(rows[1][column.name]) == 'string' and not column.text }
+    least = least, sep = #(column.sep or ' '), has_parts = has_parts, is_text = align == 'left' or is_text }
 end
 
 --- Formats the table as text.

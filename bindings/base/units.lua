@@ -13,10 +13,8 @@ local BYTES = { [''] = 0, k = 1, m = 2, g = 3, t = 4 } -- powers of 1024
 
 --- Splits '1.5' into '1' and '5'. Returns nil if the text is not a plain decimal number.
 local function split_number(text)
-  local whole, fraction = text:match '^(%d+)%.(%d+)$'
+  local whole, fraction = text:match '^(%d*)%.(%d+)$'
   if whole then return whole, fraction end
-  fraction = text:match '^%.(%d+)$'
-  if fraction then return '0', fraction end
   return text:match '^%d+$', ''
 end
 
@@ -61,14 +59,10 @@ end
 ---@return integer64? value nil if invalid
 function units.unsigned(text)
   local digits, base = text:match '^0[xX](%x+)$', 16
-  if not digits then
-    digits, base = text:match '^%d+$', 10
-  end
+  if not digits then digits, base = text:match '^%d+$', 10 end
   if not digits or #digits > (base == 16 and 16 or 19) then return nil end
   local value = 0ULL
-  for digit in digits:gmatch '.' do
-    value = value * base + tonumber(digit, 16)
-  end
+  for digit in digits:gmatch '.' do value = value * base + tonumber(digit, 16) end
   return value
 end
 
@@ -87,6 +81,13 @@ function units.number(n)
   if tonumber(short) ~= n then short = ('%.16g'):format(n) end
   return tonumber(short) == n and short or ('%.17g'):format(n)
 end
+
+-- Lua's `..` takes 64-bit integers as it takes other numbers.
+local function part(value)
+  if type(value) ~= 'cdata' then return value end
+  return tonumber(value) and units.number(value) or error(("'..' does not take '%s'"):format(ffi.typeof(value)), 3)
+end
+debug.getmetatable(0ULL).__concat = function(a, b) return part(a) .. part(b) end
 
 --- Formats a number for people, with at most 12 digits: 0.1 + 0.2 is '0.3'. Integers keep all digits.
 ---@param n number|integer64
@@ -224,9 +225,7 @@ local FIELDS = {
 ---@param name string
 ---@return string?
 function units.of_field(name)
-  for _, one in ipairs(FIELDS) do
-    if name:find(one[1]) then return one[2] end
-  end
+  for _, one in ipairs(FIELDS) do if name:find(one[1]) then return one[2] end end
 end
 
 --- Formats 2^exponent: 10 is '1K', 21 is '2M'.
@@ -258,9 +257,7 @@ function units.wall(sec, ns)
   local us = math.floor(ns / 1000)
   local carry = math.floor(us / 1e6)
   sec, us = sec + carry, us - carry * 1e6
-  if sec ~= last_second then
-    last_second, last_text = sec, os.date('%Y-%m-%d %H:%M:%S', sec)
-  end
+  if sec ~= last_second then last_second, last_text = sec, os.date('%Y-%m-%d %H:%M:%S', sec) end
   return ('%s.%06d'):format(last_text, us)
 end
 

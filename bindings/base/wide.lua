@@ -4,7 +4,6 @@ local ffi = require 'ffi'
 
 local cast = ffi.cast
 local wide = {}
-
 local EXACT = 2 ^ 53
 
 --- Returns the 64 bits of an integer that is a number.
@@ -19,14 +18,16 @@ end
 ---@return number
 function wide.lacks(value, n) return tonumber(cast('int64_t', value) - bits_of(n)) end
 
---- Returns the value that two numbers stand for: an integer64 beyond 2^53.
+--- Returns the value that two numbers stand for: an integer64 beyond 2^53, the nearest number beyond 64 bits.
 ---@param n number
 ---@param rest number
 ---@return number|integer64
 function wide.whole(n, rest)
-  if not (math.abs(n) >= EXACT and math.abs(n) <= 2 ^ 64 and n % 1 == 0) then return n end
+  local all = n + rest
+  if not (math.abs(all) >= EXACT and all <= 2 ^ 64 and n >= -2 ^ 63 and n <= 2 ^ 64) then return all end
   local value = bits_of(n) + rest
-  return n >= 2 ^ 63 and cast('uint64_t', value) or value
+  if all >= 2 ^ 63 then value = cast('uint64_t', value) end
+  return math.abs(tonumber(value) - all) < 2 ^ 62 and value or all -- the sum may have more bits
 end
 
 --- Returns whether a value is less than another, whatever their types are.

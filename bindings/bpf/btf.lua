@@ -33,7 +33,7 @@ local SIZED = {
 }
 local SIGNED = 1 -- encoding of an INT
 
-local KERNEL = '/sys/kernel/btf/vmlinux'
+btf.FOLDER = '/sys/kernel/btf/'
 
 ---@class Btf
 ---@field types ffi.cdata* struct btf_types *
@@ -55,18 +55,18 @@ function btf.copy(data, size)
   return new(types[0])
 end
 
-local of_kernel -- for the whole run
+local of_kernel = {} -- and of modules, for the whole run
 
---- Returns the types of the running kernel.
+--- Returns the types of the running kernel, or those of one of its modules, then those of the kernel.
+---@param module? string
 ---@return Btf? types, string? message
-function btf.kernel()
-  if of_kernel then return of_kernel end
-  local types = ffi.new 'struct btf_types *[1]'
-  local code = -C.btf_types_open(KERNEL, types)
-  if code == libc.ENOENT then return nil, ('this kernel has no %s (CONFIG_DEBUG_INFO_BTF)'):format(KERNEL) end
-  if code > 0 then return nil, ('this kernel has no %s that can be read: %s'):format(KERNEL, sys.strerror(code)) end
-  of_kernel = new(types[0])
-  return of_kernel
+function btf.kernel(module)
+  local name, types = module or 'vmlinux', ffi.new 'struct btf_types *[1]'
+  if of_kernel[name] then return of_kernel[name] end
+  local code = -C.btf_types_open(btf.FOLDER .. name, module and btf.kernel().types or nil, types)
+  if code == 0 then of_kernel[name] = new(types[0]) end
+  local why = code == libc.ENOENT and ' (CONFIG_DEBUG_INFO_BTF)' or ' that can be read: ' .. sys.strerror(code)
+  return of_kernel[name], code > 0 and ('this kernel has no %s%s%s'):format(btf.FOLDER, name, why) or nil
 end
 
 local function kind_of(t) return bit.band(bit.rshift(t.info, 24), 0x1f) end

@@ -277,17 +277,20 @@ function Output:write(s)
   if self.format == 'text' then self:append(s) end
 end
 
---- Formats text in which 64-bit integers have no suffix.
+--- Formats text in which 64-bit integers have no suffix, %d keeps the sign that they have, and %p is an address.
 local function format_plain(format, ...)
   local list, i = { ... }, 0
-  for kind in format:gsub('%%%%', ''):gmatch '%%[^%a]*(%a)' do
-    i = i + 1
-    if kind == 's' and type(list[i]) == 'cdata' then list[i] = units.number(list[i]) end
-  end
+  format = format:gsub('%%([-+ #0]*)([%d.]*)([%a%%])', function(flags, width, kind)
+    i = kind == '%' and i or i + 1
+    local value = list[i]
+    if not (kind == 'p' or kind:find '[dis]' and type(value) == 'cdata') or not tonumber(value) then return end
+    list[i] = kind == 'p' and units.address(value) or units.number(value)
+    return '%' .. flags:gsub('[^-]', '') .. width .. 's'
+  end)
   return string.format(format, unpack(list, 1, select('#', ...)))
 end
 
---- Writes text formatted with string.format. Only in text format.
+--- Writes text formatted with string.format, with addresses for %p. Only in text format.
 ---@param format string
 ---@param ... any
 function Output:printf(format, ...)
@@ -300,7 +303,7 @@ function Output:printf(format, ...)
     error((line:gsub('^bad argument', 'out:printf: bad argument'))
       .. (is_wide and '; a 64-bit integer is printed with %s, in hexadecimal with bit.tohex()' or ''), 2)
   end
-  if line:find('LL', 1, true) then line = format_plain(format, ...) end
+  if line:find 'LL' or line:find '-' or format:find '%%[^%a]*p' then line = format_plain(format, ...) end
   self:append(line)
 end
 

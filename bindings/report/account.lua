@@ -5,6 +5,7 @@ local attach = require 'bindings.select.attach'
 local dispatch = require 'bindings.view.dispatch'
 local ffi = require 'ffi'
 local figures = require 'bindings.report.figures'
+local joins = require 'bpf.handlers.joins'
 local processes = require 'bindings.select.processes'
 local route = require 'bpf.plan.route'
 local sys = require 'bindings.base.sys'
@@ -71,22 +72,24 @@ local function figures_of(run, event)
 end
 
 local function read(run)
-  local list = {}
-  for i, event in ipairs(read_events(run)) do list[i] = figures_of(run, event) end
+  local list = read_events(run)
+  for i, event in ipairs(list) do list[i] = figures_of(run, event) end
   return list
 end
 
 --- Returns the figures of all events together that another machine sends, or has sent to a file.
-local function of_machine(run, event, got)
+local function of_machine(run, event, got, is_whole)
   local host = event.machine and C.session_host(run.session, event.machine.index)
   local name = not host and 'the sender' or host ~= nil and text.safe(ffi.string(host)) or 'another machine'
-  return { name = 'events of ' .. name, way = host and 'pull' or 'recording', read = tonumber(got.sum_read),
-    by = 'the sender', fate = 'they did not arrive' }
+  local n, used = tonumber(got.sum_read), tonumber(got.arrived)
+  return { name = 'events of ' .. name, way = host and 'pull' or 'recording', read = n, by = 'the sender',
+    doubt = is_whole and n ~= used and ('%d events of %s were received, but %d were used'):format(n, name, used) or nil,
+    fate = 'they did not arrive' }
 end
 
 --- Returns the figures of events of which only the sum is counted.
 ---@return Figures[]
-local function read_sums(run)
+local function read_sums(run, is_whole)
   local list, seen, got = {}, {}, ffi.new 'struct session_account'
   for _, event in ipairs(read_events(run)) do
     local of = event.machine and event.machine.index or 0
@@ -94,11 +97,10 @@ local function read_sums(run)
       C.session_read_account(run.session, event.class, got)
       seen[of] = got.has_kernel and got.is_sum
       local is_sent = event.machine or run.is_recorded
-      local f = seen[of] and (is_sent and of_machine(run, event, got) or run.in_kernel.captures:figures(run))
+      local f = seen[of] and (is_sent and of_machine(run, event, got, is_whole) or run.in_kernel.captures:figures(run))
       if f then
         f.fired, f.lost = tonumber(got.fired), f.lost or tonumber(got.lost)
-        f.per, f.is_exact = got.per_sample, got.is_exact
-        f.rejected, f.filters = {}, {}
+        f.per, f.is_exact, f.rejected, f.filters = got.per_sample, got.is_exact, {}, {}
         list[#list + 1] = f
       end
     end
@@ -131,7 +133,7 @@ end
 ---@param run Run
 function Account:close(run)
   local is_whole = C.session_count_rest(run.session)
-  self._list, self._sums = read(run), read_sums(run)
+  self._list, self._sums = read(run), read_sums(run, is_whole)
   local stats = ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
   for _, list in ipairs { self._list, self._sums } do
@@ -172,8 +174,8 @@ local function asked(list)
 end
 
 ---@return AccountContext
-local function context_of(run)
-  return { is_recorded = run.is_recorded, is_part = run.opt.time ~= nil, target = target_of(run),
+local function context_of(run, found)
+  return { pairs = found, is_recorded = run.is_recorded, is_part = run.opt.time ~= nil, target = target_of(run),
     meaning = function() return meaning_of(run.opt) end,
     foreign_pids = not run.is_recorded and sys.has_foreign_pids() and FOREIGN or nil }
 end
@@ -213,9 +215,7 @@ end
 ---@param consumers Consumer[] the script's
 ---@return string?
 function Account:causes(run, consumers)
-  local context = context_of(run)
-  context.pairs = pairs_of(consumers)
-  return figures.causes(asked(self._list), context)
+  return joins.differences()[1] or figures.causes(asked(self._list), context_of(run, pairs_of(consumers)))
 end
 
 --- Returns why no handler got an event; nil: some did, or there may have been none.
@@ -227,11 +227,11 @@ function Account:silence(run) return figures.silence(asked(self._list), context_
 ---@param run Run
 ---@param consumers Consumer[] the script's
 function Account:report(run, consumers)
-  local context, all = { asks_perf = run.opt.capture == 'perf' }, {}
-  for _, list in ipairs { self._list, self._sums } do
-    for _, f in ipairs(list) do all[#all + 1] = f end
-  end
-  for _, line in ipairs(figures.differences(all, context)) do run.out:warn(('%s: %s'):format(run.name, line)) end
+  local context, all = { asks_perf = run.opt.capture == 'perf' }, { unpack(self._list) }
+  for _, f in ipairs(self._sums) do all[#all + 1] = f end
+  local lines = figures.differences(all, context)
+  for _, line in ipairs(run.out:is_empty() and {} or joins.differences()) do lines[#lines + 1] = line end
+  for _, line in ipairs(lines) do run.out:warn(('%s: %s'):format(run.name, line)) end
   unstarted.report(run, consumers, self._threads)
   if run.opt.verbose >= 1 and #all > 0 then
     run.out:warn(('%s: account\n%s'):format(run.name, (figures.text(all):gsub('\n$', ''))))

@@ -17,7 +17,7 @@ function interrupts.may_hold(name) return EVENTS[name] or SYSTEMS[name:match '^(
 --- Says which events of a run may be missing.
 ---@param run Run
 function interrupts.warn(run)
-  if run.is_recorded or not run.per_thread then return end
+  if run.is_recorded or run.everywhere or not run.per_thread then return end
   local found, n = nil, 0
   for _, event in ipairs(run.events:shown()) do
     if interrupts.may_hold(event.name) and not event.machine then

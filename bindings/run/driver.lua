@@ -12,7 +12,6 @@ local ffi = require 'ffi'
 local greeting = require 'bindings.run.greeting'
 local loops = require 'bindings.run.loop'
 local memory = require 'bindings.report.memory'
-local mounts = require 'bindings.base.mounts'
 local output = require 'bindings.print.output'
 local reload = require 'bindings.run.reload'
 local runs = require 'bindings.run.run'
@@ -96,7 +95,7 @@ function driver.run(script, opt, words, found)
     if opt.explains then failure.usage('%s traces no events', script.name) end
     return run_without_events(script, opt)
   end
-  if not opt.input then mounts.check() end
+  if not opt.input then require('bindings.base.sys').check_mounts() end
   attach.check(script.name, opt, words, script.profiler.options)
   if opt.watch then reload.check(script, opt) end
   local before

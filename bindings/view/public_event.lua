@@ -1,10 +1,50 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Public event: a script's read-only view of a requested event, used as the key of a handler and as the value of an
---- option of type event. It hides the host's table (bindings/select/events.lua).
+--- option of type event. It hides the host's table (bindings/select/events.lua). Here is also what handlers get.
 local nearest = require 'bindings.base.nearest'
 local views = require 'bindings.view.views'
 
 local public_event = {}
+
+--- A sample or record, the argument of a handler. It is valid until the handler returns. Payload fields have the names
+--- of the format file (`ev.next_pid`). Members of the sample itself start with an underscore.
+---
+--- - Integers are numbers. A 64-bit value that a number cannot hold exactly (beyond 2^53) is an integer64. `ev:u64
+---   'field'` always returns all 64 bits.
+--- - Text is a string. Arrays are indexed from 0: `ev.args[0]`, `#ev.args`.
+--- - A field whose name is a Lua keyword is `ev['function']`.
+--- - Access to a field that the event does not have is reported before the run starts, with the nearest name.
+---@class Ev
+---@field _time number ns since the start of the run, or of the recording
+---@field _pid integer process; -1: unknown, as in events of an exited thread
+---@field _tid integer thread
+---@field _cpu integer -1: unknown
+---@field _node integer NUMA node of the CPU; -1: unknown
+---@field _machine integer 0: of this machine; from 1: of the machines of pull=, in the order of their first use
+---@field _comm string name of the thread at that time
+---@field _event string name of the event: 'sched:sched_switch'
+---@field _period number number of events, or ns of a clock, that the sample represents
+---@field _stack integer id of the callchain, for session.frames() and lib.stacks: equal callchains have equal ids;
+--- -1: no callchain was recorded
+---@field _key integer64 the key computed by lib.pairs
+---@field _ip number only in perf's own events: address of the interrupted instruction
+---@field _addr number only in perf's own events: the sampled data address; 0: none
+---@field _weight number only if requested with sample = { 'weight' }; likewise _data_src and _phys_addr
+---@field _cgroup number id of the control group (version 2) that the thread is in, for session.cgroup_name(); 0:
+--- unknown, as for tracepoints with --call-graph dwarf. Only in events of this machine, and in recordings that have it
+---@field _container string name of the container, pod or systemd unit of `_cgroup`; the path of any other group
+---@field _parent integer only in the handler `fork`: the thread that created the new one
+---@field u64 fun(self: Ev, field: string): integer64 all 64 bits of a field
+---@field string fun(self: Ev, name: string): string the string to which an argument of a system call points, in
+--- `syscalls:sys_enter_*` and `syscalls:sys_exit_*`: `ev:string 'filename'`. The name must be written out, because
+--- profscript looks for it before the run. The string ends with `...` if it has more than 256 bytes, or is `<null>` or
+--- `<unreadable>`. All strings of a list such as argv are one text. A buffer such as that of `write` ends where the
+--- call says, and is `<unwritten>` before the call has filled it. Also returns fields that are strings themselves
+---@field user fun(self: Ev, type: string, name: string): number|nil a number in the program's memory, at the address in
+--- the argument `name` of a system call or a kernel function, as it was when the event happened: `ev:user('u32',
+--- 'uaddr')`, `ev:user('struct sockaddr_in.sin_port', 'uservaddr')`; nil: it could not be read. Both must be written
+--- out
+---@field keep fun(self: Ev): Ev a copy that is valid as long as the script references it
 
 --- A field of an event.
 ---@class EventField

@@ -151,7 +151,10 @@ local Arguments, Source = source.derive { has_no_record = true }, source.base
 ---@param typed? TypedEvent an event with typed arguments
 ---@return Source
 function arguments.of(event, options, typed)
-  if typed then return Arguments:with(options, { event = event, from = typed.from }) end
+  if typed then
+    return Arguments:with(options, { event = event, from = typed.from, has_function = typed.from.func ~= nil
+      and typed.from.func.compute ~= nil })
+  end
   return Arguments:with(options, { event = event, from = fields_of(event), call = system_calls.of(event) })
 end
 
@@ -162,6 +165,12 @@ function Arguments:prepare(a)
   if self.call then
     self:current(a)
     return system_calls.if_compat(a, 0, 'done')
+  end
+  if self.has_function then
+    a:alu_r('mov', 1, CONTEXT)
+    a:call 'get_func_ip'
+    self.first = a:take(8)
+    return a:store(8, asm.FRAME, self.first, 0)
   end
   if self.event:find '^raw_syscalls:' and ffi.arch == 'x64' then return self:note_i386(a) end
   local struct = FOLLOWED[self.event]

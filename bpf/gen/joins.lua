@@ -14,7 +14,7 @@ local C = ffi.C
 local FRAME = asm.FRAME
 local TAG = 1 -- all starts are alike
 local LINE = 64 -- of the CPU's cache
-local PLACE_OF = { unstarted = 0, replaced = 8, expired = 16, evicted = 24 }
+local PLACE_OF = { unstarted = 0, replaced = 8, expired = 16, evicted = 24, found = 32 }
 local words = ffi.typeof 'uint64_t *'
 
 local joins = {}
@@ -30,6 +30,17 @@ local function count(a, places, counters, nr_cpus, at)
   a:alu_r('add', 2, 1)
   a:alu('mov', 1, 1)
   a:atomic_add(8, 2, 0, 1)
+end
+
+--- Generates code that notes in a counter of the CPU that something has happened: a count would cost more. Uses r1
+--- and r2.
+local function note(a, places, counters, nr_cpus, at)
+  a:load(8, 1, FRAME, places.cpu)
+  a:jump('>=', 1, nr_cpus, 'done')
+  a:alu('mul', 1, LINE)
+  a:map_value(2, counters, at)
+  a:alu_r('add', 2, 1)
+  a:store_value(8, 2, 0, 1)
 end
 
 --- Returns the sum of a counter over the CPUs.
@@ -73,6 +84,17 @@ function KernelJoin:waiting()
   local n = 0
   self.starts:each(function() n = n + 1 end)
   return n
+end
+
+--- Returns the body of the program for InKernel:probe_id_changes().
+---@return fun(a: Asm, source: Source, places: ProbePlaces)
+function KernelJoin:move_body()
+  return function(a, _, places)
+    local value = self.has_value and a:take(8) or nil
+    self.starts:move(a, value, function(name)
+      if PLACE_OF[name] then count(a, places, self.counters, self.nr_cpus, PLACE_OF[name]) end
+    end)
+  end
 end
 
 -- Programs ----------------------------------------------------------------------------------------
@@ -167,6 +189,7 @@ local function finish(a, source, places, part, now)
   a:jump('==', 1, 0, unstarted)
   a:alu('rsh', 1, starts.TAG_BITS)
   a:alu_r('sub', 8, 1)
+  note(a, places, join.counters, join.nr_cpus, PLACE_OF.found)
   a:jump('s>', 8, 0, known)
   a:alu('mov', 8, 0)
   a:label(known)

@@ -16,7 +16,7 @@ local FRAME = asm.FRAME
 local kernel_pairs = {}
 
 local COUNTERS = { 'events', 'replaced', 'unstarted', 'mismatched', 'ended', 'unneeded', 'evicted', 'unreported',
-  'unmatched', 'unkept', 'last_time' }
+  'unmatched', 'unkept', 'last_time', 'outliers' }
 local PLACE_OF, COUNTERS_SIZE = {}, 128 -- bytes of each rule on each CPU
 for i, name in ipairs(COUNTERS) do PLACE_OF[name] = 8 * (i - 1) end
 local FIRST, SECOND = 1, 2 -- bits of a role
@@ -59,6 +59,7 @@ local MAX_CPUS = 4096
 ---@field plan PairPlan
 ---@field nr_cpus integer
 ---@field pairs integer that were read so far
+---@field over integer of these, those over the threshold
 local KernelPairs = {}
 KernelPairs.__index = KernelPairs
 
@@ -105,7 +106,7 @@ end
 ---@param nr_cpus integer
 ---@return KernelPairs
 function kernel_pairs.new(plan, nr_cpus)
-  local self = setmetatable({ plan = plan, nr_cpus = nr_cpus, pairs = 0 }, KernelPairs)
+  local self = setmetatable({ plan = plan, nr_cpus = nr_cpus, pairs = 0, over = 0 }, KernelPairs)
   local kinds = number_rules(plan)
   if kinds >= NO_KIND then asm.refuse('there are more than %d kinds of pairs', NO_KIND) end
   self.kinds, self.nr_kinds = make_kinds(plan), kinds
@@ -335,11 +336,12 @@ function Program:finish(rule, value)
   else
     self:compare(rule, value, done)
   end
+  local function count() self:count 'outliers' end
   if found and rule.sample then
-    outliers.send(a, self.source, self.places, of.plan.outliers, rule.sample, found, self.ring, of.starts.more)
+    outliers.send(a, self.source, self.places, of.plan.outliers, rule.sample, found, self.ring, of.starts.more, count)
   elseif found and of.plan.outliers.size then
     local unkept = a:new_label()
-    outliers.leave(a, of.plan.outliers, found, of.starts, unkept)
+    outliers.leave(a, of.plan.outliers, found, of.starts, unkept, count)
     a:go(done)
     a:label(unkept)
     self:count 'unkept'
@@ -447,10 +449,7 @@ end
 --- Generates code for a thread that gets the id in r8 instead of the one in r7: its start goes on with the new key, and
 --- the start of the thread that had it before is removed.
 function Program:move(value)
-  local a, of = self.a, self.of
-  local before, word, place = a:take(8), a:take(8), a:take(8)
-  local other, none, full = a:new_label(), a:new_label(), a:new_label()
-  a:store(8, FRAME, before, 7)
+  local a, of, other = self.a, self.of, self.a:new_label()
   a:load(8, 0, FRAME, self.places.cpu)
   self:running(other)
   a:load(8, 1, 9, 0)
@@ -460,27 +459,9 @@ function Program:move(value)
   a:alu('add', 1, 1)
   a:store(8, 9, 0, 1)
   a:label(other)
-  a:alu_r('mov', 7, 8)
-  of.starts:find(a, none)
-  of.starts:take(a)
-  a:jump('==', 1, 0, none)
-  self:count 'ended'
-  a:label(none)
-  a:load(8, 7, FRAME, before)
-  of.starts:find(a, 'done')
-  a:store(8, FRAME, place, 9)
-  of.starts:take(a, value)
-  a:jump('==', 1, 0, 'done')
-  a:store(8, FRAME, word, 1)
-  a:alu_r('mov', 7, 8)
-  a:alu_r('mov', 8, 1)
-  a:alu('rsh', 8, starts.TAG_BITS)
   local size = of.plan.outliers and of.plan.outliers.size
-  of.starts:store(a, { word = word }, value, { full = full, late = 'done' }, function(name) self:count(name) end,
-    size and function() outliers.move_kept(a, of.plan.outliers, place, of.starts.more) end)
-  a:go 'done'
-  a:label(full)
-  self:count 'evicted'
+  of.starts:move(a, value, function(name) self:count(name) end,
+    size and function(place) outliers.move_kept(a, of.plan.outliers, place, of.starts.more) end)
 end
 
 --- Returns the body of the program for InKernel:probe_id_changes(), if all keys are threads.
@@ -494,6 +475,11 @@ end
 
 -- What was counted ----------------------------------------------------------------------------------
 
+---@package
+function KernelPairs:note(sums)
+  self.pairs, self.over = self.pairs + tonumber(sums.count), self.over + tonumber(sums.over)
+end
+
 --- Reads what was written to a side since it was read last.
 ---@param side integer
 ---@param add_cell fun(kind: integer, sums: ffi.cdata*, buckets: ffi.cdata*, cpu: integer) without rows
@@ -502,13 +488,13 @@ end
 function KernelPairs:take(side, add_cell, add_row, add_count)
   if not self.rows then
     self.cells:take(side, function(kind, cpu, sums, buckets)
-      self.pairs = self.pairs + tonumber(sums.count)
+      self:note(sums)
       add_cell(kind, sums, buckets, cpu)
     end)
     return
   end
   self.rows:take(side, function(key, kind, sums, buckets)
-    self.pairs = self.pairs + tonumber(sums.count)
+    self:note(sums)
     add_row(key, kind, sums, buckets)
   end, add_count)
 end

@@ -102,9 +102,12 @@ end
 function probe.load(spec, body)
   local a, call, place = generate(spec, body)
   local typed = spec.typed
-  local loaded = program.load(a, { type = 'tracing', name = probe.name(spec), title = spec.event,
-    tracepoint = typed and typed.id or types.tracepoint(call and call.tracepoint or spec.event:match ':(.*)$'),
-    attach = typed and typed.attach })
+  local functions = typed and typed.functions
+  local id = typed and typed.id or not functions and types.tracepoint(call and call.tracepoint
+    or spec.event:match ':(.*)$') or nil
+  local loaded = program.load(a, { type = functions and 'kprobe' or 'tracing', name = probe.name(spec),
+    title = spec.event, tracepoint = id, attach = typed and typed.attach, module = typed and typed.module,
+    functions = functions })
   loaded.call, loaded.place = call, place
   return loaded
 end

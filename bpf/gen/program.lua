@@ -15,14 +15,29 @@ local C = ffi.C
 local program = {}
 
 --- enum bpf_prog_type
-program.TYPES = { tracepoint = 5, raw_tracepoint = 17, tracing = 26, syscall = 31 }
+program.TYPES = { kprobe = 2, tracepoint = 5, raw_tracepoint = 17, tracing = 26, syscall = 31 }
 -- enum bpf_map_type
 local HASH, ARRAY, PROG_ARRAY, PERF_EVENT_ARRAY, PERCPU_ARRAY, LRU_HASH, RINGBUF = 1, 2, 3, 4, 6, 9, 27
 local MMAPABLE = 1024 -- BPF_F_MMAPABLE
 local SLEEPABLE = 16 -- BPF_F_SLEEPABLE, required for programs of type syscall
 local ATTACH_RAW_TP = 23 -- enum bpf_attach_type: a tracepoint with typed arguments
 
+local KPROBE_MULTI = 42 -- enum bpf_attach_type: many functions, since Linux 5.18
+local RETURN = 1 -- BPF_F_KPROBE_MULTI_RETURN
+
 local LOG_SIZE = 256 * 1024
+
+ffi.cdef [[
+struct bpf_link_create_opts {
+  size_t sz; uint32_t flags; const void *iter_info; uint32_t iter_info_len, target_btf_id;
+  struct { uint32_t flags, cnt; const char **syms; const unsigned long *addrs; const uint64_t *cookies; } kprobe_multi;
+};
+struct bpf_btf_info { const void *btf; uint32_t btf_size, id; char *name; uint32_t name_len, kernel_btf; };
+int bpf_btf_get_next_id(uint32_t start, uint32_t *next);
+int bpf_btf_get_fd_by_id(uint32_t id);
+int bpf_obj_get_info_by_fd(int fd, void *info, uint32_t *size);
+int bpf_link_create(int program, int target, int type, const struct bpf_link_create_opts *);
+]]
 
 --- Owns a file descriptor.
 ---@class Descriptor
@@ -33,6 +48,7 @@ local LOG_SIZE = 256 * 1024
 ---@field size? integer of the contents
 ---@field call? SystemCall see probe.load()
 ---@field place? integer see SystemCalls:chain()
+---@field functions? ManyFunctions that a program of type kprobe is attached to
 local Descriptor = {}
 Descriptor.__index = Descriptor
 
@@ -271,11 +287,29 @@ function program.each(map, each)
   end
 end
 
---- Attaches a program of type tracing. It is detached when the link is closed or collected.
+--- Functions that one program is attached to.
+---@class ManyFunctions
+---@field names string[]
+---@field returns boolean at their end
+
+local function attach_to_many(loaded)
+  local names, opts = loaded.functions.names, ffi.new 'struct bpf_link_create_opts'
+  local list = ffi.new('const char *[?]', #names, names)
+  opts.sz = ffi.sizeof(opts)
+  opts.kprobe_multi = { flags = loaded.functions.returns and RETURN or 0, cnt = #names, syms = list }
+  return open_library().bpf_link_create(loaded.fd, 0, KPROBE_MULTI, opts)
+end
+
+--- Attaches a program of type tracing, or to many functions. It is detached when the link is closed or collected.
 ---@param loaded Descriptor
 ---@return Descriptor link
 function program.attach(loaded)
-  local fd = open_library().bpf_raw_tracepoint_open(nil, loaded.fd)
+  local fd
+  if loaded.functions then
+    fd = attach_to_many(loaded)
+  else
+    fd = open_library().bpf_raw_tracepoint_open(nil, loaded.fd)
+  end
   if fd < 0 then refuse_open('cannot attach a BPF program', -fd) end
   local link = own(fd)
   link.program = loaded
@@ -315,6 +349,22 @@ end
 ---@field title? string in listings; default: its name
 ---@field tracepoint? integer BTF id of the tracepoint's type, or of a function, for programs of type tracing
 ---@field attach? integer enum bpf_attach_type of these; default: a tracepoint with typed arguments
+---@field module? string whose types have the id `tracepoint`; nil: the kernel's
+---@field functions? ManyFunctions for programs of type kprobe
+
+--- Returns the types of a module as the kernel has them.
+local function module_types(lib, module)
+  local id, info, name = ffi.new 'uint32_t[1]', ffi.new 'struct bpf_btf_info', ffi.new 'char[64]'
+  while lib.bpf_btf_get_next_id(id[0], id) == 0 do
+    local types = own(lib.bpf_btf_get_fd_by_id(id[0]))
+    ffi.fill(info, ffi.sizeof(info))
+    info.name, info.name_len = name, ffi.sizeof(name)
+    local is_read = lib.bpf_obj_get_info_by_fd(types.fd, info, ffi.new('uint32_t[1]', ffi.sizeof(info))) == 0
+    if is_read and info.kernel_btf ~= 0 and ffi.string(name) == module then return types end
+    types:close()
+  end
+  asm.refuse('the kernel has no types of the module %s', module)
+end
 
 --- Loads a program. Refuses if the kernel does.
 ---@param code Asm
@@ -331,10 +381,12 @@ function program.load(code, spec)
   end
   local opts = ffi.new('struct bpf_prog_load_opts', {
     prog_flags = spec.type == 'syscall' and SLEEPABLE or 0,
-    expected_attach_type = spec.tracepoint and (spec.attach or ATTACH_RAW_TP) or 0,
+    expected_attach_type = spec.functions and KPROBE_MULTI or spec.tracepoint and (spec.attach or ATTACH_RAW_TP) or 0,
     attach_btf_id = spec.tracepoint or 0,
   })
   opts.sz = ffi.sizeof(opts)
+  local of_module = spec.module and module_types(lib, spec.module)
+  if of_module then opts.attach_btf_obj_fd = of_module.fd end
   local name = named(spec.name)
   local function try() return lib.bpf_prog_load(program.TYPES[spec.type], name, 'GPL', instructions, n, opts) end
   local fd = try()
@@ -349,8 +401,9 @@ function program.load(code, spec)
       asm.refuse('the kernel rejects the BPF program: %s', why)
     end
   end
+  if of_module then of_module:close() end
   local loaded = own(fd)
-  loaded.maps, loaded.name = code.used_maps, name
+  loaded.maps, loaded.name, loaded.functions = code.used_maps, name, spec.functions
   return loaded
 end
 

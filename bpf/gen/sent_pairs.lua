@@ -180,9 +180,11 @@ end
 ---@param found OutlierPlaces
 ---@param from Starts
 ---@param unkept string label
-function outliers.leave(a, plan, found, from, unkept)
+---@param count fun() generates code that counts the outlier, with r1 and r2
+function outliers.leave(a, plan, found, from, unkept, count)
   local done, at = a:new_label(), from.more + plan.size
   unless_one(a, plan, found, done)
+  count()
   from:place(a, unkept)
   a:load(8, 1, FRAME, found.start)
   a:jump_r('!=', 1, 9, unkept) -- the key was in the hash map, where it is no more
@@ -232,10 +234,12 @@ end
 ---@param found OutlierPlaces
 ---@param ring integer see outliers.begin()
 ---@param more integer Starts.more
-function outliers.send(a, source, places, plan, event, found, ring, more)
+---@param count fun() generates code that counts the outlier, with r1 and r2
+function outliers.send(a, source, places, plan, event, found, ring, more, count)
   local sent, done = a:new_label(), a:new_label()
   local key, time = a:take(8), a:take(8)
   unless_one(a, plan, found, done)
+  count()
   a:store(8, FRAME, key, 7)
   a:store(8, FRAME, time, 8)
   capture.write(a, source, { cpu = places.cpu, side = ring, time = time }, {

@@ -18,7 +18,7 @@ local kernel_sums = {}
 
 local SUMS = ffi.sizeof 'struct hist_sums'
 local AT = {}
-for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed', 'sum_high', 'huge', 'negative',
+for _, name in ipairs { 'count', 'sum', 'not_min', 'max', 'over', 'failed', 'sum_high', 'negative',
   'squares_low' } do
   AT[name] = ffi.offsetof('struct hist_sums', name)
 end
@@ -50,8 +50,8 @@ function kernel_sums.raise(a, to, off, value, is_alone)
   a:label(done)
 end
 
---- Generates code that puts the number of the bucket of a register, which is not negative, into another one. Uses r1
---- and r2.
+--- Generates code that puts the number of the bucket of a register, which has no sign, into another one. Uses r1 and
+--- r2.
 ---@param a Asm
 ---@param from integer register
 ---@param to integer register
@@ -61,8 +61,14 @@ function kernel_sums.number(a, from, to, none)
   a:alu_r('mov', 2, from)
   a:alu('mov', to, 0)
   for i = 5, 0, -1 do -- shifts the value until it is less than 128; the verifier would follow each path of jumps
-    a:value(1, 2 ^ (6 + 2 ^ i) - 1)
-    a:alu_r('sub', 1, 2)
+    if i == 5 then -- the value may have 64 bits
+      a:alu_r('mov', 1, 2)
+      a:alu('rsh', 1, 38)
+      a:alu('neg', 1, 0)
+    else
+      a:value(1, 2 ^ (6 + 2 ^ i) - 1)
+      a:alu_r('sub', 1, 2)
+    end
     a:alu('rsh', 1, 63) -- 1 if the value is larger
     if i > 0 then a:alu('lsh', 1, i) end
     a:alu_r('rsh', 2, 1)
@@ -88,7 +94,7 @@ local function add(a, at, register, is_alone)
   a:atomic_add(8, 5, at, register == 'one' and 1 or register)
 end
 
---- Generates code that adds the square of a register, which is not negative, to the 128 bits at another one + off. Few
+--- Generates code that adds the square of a register, which has no sign, to the 128 bits at another one + off. Few
 --- times exceed 2^32 ns, and few sums carry, so mostly one addition is made in memory. Since Linux 5.12.
 ---@param a Asm
 ---@param to integer register
@@ -106,13 +112,12 @@ function kernel_sums.add_square(a, to, off, value, free, is_alone)
   a:extend(low, 32, false)
   a:alu_r('mov', other, high) -- value = high * 2^32 + low
   a:alu_r('mul', other, low)
-  a:alu('lsh', other, 1)
   a:alu_r('mul', low, low)
   a:alu_r('mul', high, high)
   a:alu_r('mov', half, other)
-  a:alu('rsh', half, 32)
+  a:alu('rsh', half, 31)
   a:alu_r('add', high, half)
-  a:alu('lsh', other, 32)
+  a:alu('lsh', other, 33)
   a:alu_r('add', low, other)
   a:jump_r('>=', low, other, known)
   a:alu('add', high, 1)
@@ -181,11 +186,11 @@ function kernel_sums.add_halves(a, low, high, is_unsigned)
   a:atomic_add(8, 7, high, 1)
 end
 
---- Generates code that adds the value in r0, which is not negative, to the wide sums at r7 + off. Uses r1 to r4.
+--- Generates code that adds the value in r0, which has no sign, to the wide sums at r7 + off. Uses r1 to r4.
 ---@param a Asm
 ---@param off integer
 function kernel_sums.add_wide(a, off)
-  kernel_sums.add_halves(a, off + AT.sum, off + AT.sum_high)
+  kernel_sums.add_halves(a, off + AT.sum, off + AT.sum_high, true)
   kernel_sums.add_square(a, 7, off + AT.squares_low, 0, { 1, 2, 3, 4 })
   kernel_sums.raise(a, 7, off + AT.max, 0)
   a:alu('xor', 0, -1)
@@ -258,13 +263,12 @@ end
 ---@param bytes ffi.cdata*
 ---@param count number|ffi.cdata* of the values
 ---@return ffi.cdata* sums struct hist_sums
----@return number huge how many values were too large for a histogram
 function kernel_sums.narrow(bytes, count)
   local from = ffi.cast(sums_type, bytes)
   local high = from.sum_high + bit.rshift(from.sum, 32)
   local sum = high >= 2 ^ 32 and -1ULL or bit.lshift(high, 32) + from.sum % 2 ^ 32
   return ffi.new('struct hist_sums', { count = count, sum = sum, not_min = from.not_min, max = from.max,
-    negative = from.negative, squares_low = from.squares_low, squares_high = from.squares_high }), tonumber(from.huge)
+    negative = from.negative, squares_low = from.squares_low, squares_high = from.squares_high })
 end
 
 -- Cells by number -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 --- a key the histogram's buckets. All rows of one tally have room for the most that one of its events has.
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
+local bit = require 'bit'
 local compile = require 'bpf.gen.compile'
 local computed = require 'bpf.gen.computed'
 local expr = require 'bindings.expr.compile'
@@ -28,7 +29,6 @@ local SUM = 16 -- bytes: of the values' lower and upper halves, so that nothing 
 local HIST = kernel_sums.SIZE -- bytes, of wide sums
 local BUCKETS = C.HIST_BUCKETS * WORD
 local LINE = 64 -- of the CPU's cache
-local INT64_MAX = 0x7fffffffffffffffULL
 local MAX_KEY = 80 -- bytes
 local BUCKETS_PER_KEY = 16 -- for which there is room
 local SLOT_BITS = 8
@@ -336,20 +336,13 @@ end
 --- Turns the value on the stack into one that a histogram can hold, in r0. Jumps to `negative` for negative ones that
 --- have a histogram of their own. noted: counts in the row at r7 that it was another one.
 local function load_value(self, a, one, value_at, noted)
-  local usual, huge = a:new_label(), a:new_label()
-  local is_unsigned = one.hist_part.type == 'u64'
   a:load(8, 0, FRAME, value_at)
-  if not is_unsigned and not one.signed then
-    a:jump('s>=', 0, 0, usual)
-    if noted then increment(a, 7, self.hist_at + AT.negative) end
-    a:alu('mov', 0, 0)
-    return a:label(usual)
-  end
-  a:jump('s<', 0, 0, is_unsigned and huge or 'negative')
-  a:go(usual)
-  a:label(huge)
-  if one.signed then increment(a, 7, self.hist_at + AT.huge) end
-  a:value(0, INT64_MAX)
+  if one.hist_part.type == 'u64' then return end
+  if one.signed then return a:jump('s<', 0, 0, 'negative') end
+  local usual = a:new_label()
+  a:jump('s>=', 0, 0, usual)
+  if noted then increment(a, 7, self.hist_at + AT.negative) end
+  a:alu('mov', 0, 0)
   a:label(usual)
 end
 
@@ -364,9 +357,6 @@ local function add_to_cell(self, a, one, value_at)
   a:label 'negative'
   a:load(8, 0, FRAME, value_at)
   a:alu('neg', 0, 0)
-  a:jump('s>=', 0, 0, 'absolute')
-  a:value(0, INT64_MAX)
-  a:label 'absolute'
   kernel_sums.add_wide(a, one.negative_at - one.cell_at)
   add_bucket(a, buckets_at + BUCKETS)
 end
@@ -465,10 +455,11 @@ function Tally:time(row) return ffi.cast(words, row + TIME)[0] end -- luacheck: 
 --- The name of a row.
 function Tally:name(row, index) return self.list[index].name_part.read(row + self.name_at) end
 
---- The sum i of a row.
+--- The sum i of a row, as two numbers which add up to it: the sum of numbers of Lua may be rounded.
 function Tally:sum(row, i)
-  local sum = row + self.sums_at + (i - 1) * SUM
-  return tonumber(ffi.cast('int64_t *', sum)[1]) * 2 ^ 32 + tonumber(ffi.cast(words, sum)[0])
+  local sum = ffi.cast(words, row + self.sums_at + (i - 1) * SUM)
+  local high = ffi.cast('int64_t', sum[1] + bit.rshift(sum[0], 32))
+  return tonumber(high) * 2 ^ 32, tonumber(sum[0] % 2 ^ 32)
 end
 
 --- Adds the histogram of a cell to histogram `slot` of each of the sets.
@@ -477,25 +468,21 @@ end
 ---@param set HistSet
 ---@param negative? HistSet
 ---@param slot integer
----@return number huge how many values were too large
 function Tally:add_hist(row, index, set, negative, slot)
   local one = self.list[index]
   local function add(to, stats_at, buckets_at)
     local counts = ffi.cast(words, row + buckets_at)
     local n = kernel_sums.values_in(counts)
-    local sums, huge = kernel_sums.narrow(row + stats_at, n)
-    if n > 0 then C.hist_set_add_sums(to, slot, sums, counts) end
-    return huge
+    if n > 0 then C.hist_set_add_sums(to, slot, kernel_sums.narrow(row + stats_at, n), counts) end
   end
   local buckets_at = one.buckets_at - one.cell_at
-  local huge = add(set, self.hist_at, buckets_at)
+  add(set, self.hist_at, buckets_at)
   if one.signed then add(negative, one.negative_at - one.cell_at, buckets_at + BUCKETS) end
-  return huge
 end
 
 --- Adds the statistics of a row with a key to a histogram.
 function Tally:add_stats(row, set, slot)
-  C.hist_set_add_sums(set, slot, (kernel_sums.narrow(row + self.hist_at, self:count(row))), nil)
+  C.hist_set_add_sums(set, slot, kernel_sums.narrow(row + self.hist_at, self:count(row)), nil)
 end
 
 local none = ffi.new 'struct hist_sums'

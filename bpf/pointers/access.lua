@@ -1,13 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Arguments of the kernel's tracepoints and functions by their names, and the members of what they point to: finds
 --- them in the kernel's types (BTF), and how a program reads them.
+local asm = require 'bpf.gen.asm'
 local bit = require 'bit'
 local btf = require 'bindings.bpf.btf'
+local computed = require 'bpf.gen.computed'
 local diagnostic = require 'bindings.base.diagnostic'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
 local glob = require 'bindings.base.glob'
 local nearest = require 'bindings.base.nearest'
+local program = require 'bpf.gen.program'
 local source = require 'bpf.gen.source'
 local sys = require 'bindings.base.sys'
 
@@ -42,6 +45,8 @@ function access.system(system) return access.ALIASES[system] or access.PROBES[sy
 --- Arguments of a tracepoint or function.
 ---@class Prototype
 ---@field what string "system:name"
+---@field types Btf that have it
+---@field module? string the module that it is in; nil: the kernel
 ---@field id integer BTF id of what a program is attached to
 ---@field attach integer enum bpf_attach_type
 ---@field arguments { name: string, type: integer }[] with `retval` at their end if the event has it
@@ -54,6 +59,7 @@ function access.system(system) return access.ALIASES[system] or access.PROBES[sy
 ---@field at? integer offset of the value in bits; nil: it is the argument itself
 ---@field width integer bits of a bit field; 0: it is none
 ---@field type integer BTF id
+---@field types Btf
 
 local function kernel()
   local all, missing = btf.kernel()
@@ -62,9 +68,10 @@ end
 
 local function kind_of(t) return bit.band(bit.rshift(t.info, 24), 0x1f) end
 
---- Returns the names of all types of a kind that begin with a prefix, without it.
+--- Returns the names of the types of a kind that begin with a prefix, without it; those of a module without the
+--- kernel's.
 local function names_of(all, kind, prefix)
-  local names, id = {}, 1
+  local names, id = {}, C.btf_types_first(all.types)
   while true do
     local t = C.btf_types_at(all.types, id)
     if kind_of(t) == 0 then return names end
@@ -76,48 +83,107 @@ local function names_of(all, kind, prefix)
   end
 end
 
+--- Returns the names of the loaded modules that have BTF.
+local function modules()
+  local list = {}
+  for _, name in ipairs(sys.readdir(btf.FOLDER) or {}) do
+    if name ~= 'vmlinux' and not name:find '^%.' then list[#list + 1] = name end
+  end
+  return list
+end
+
 local FUNCTIONS = { '/sys/kernel/tracing/', '/sys/kernel/debug/tracing/' }
 
---- Returns the names of the tracepoints or functions that match a glob, sorted. Functions are those that can be traced.
+--- Returns the functions that can be traced by name, and the modules that have some which match; nil: the kernel does
+--- not say which.
+local function traced_functions(matches)
+  local text = sys.read(FUNCTIONS[1] .. 'available_filter_functions')
+    or sys.read(FUNCTIONS[2] .. 'available_filter_functions')
+  local traced, by_module = {}, {}
+  for name, module in (text or ''):gmatch '([^\n%s]+)%s*%[?([^%]\n]*)%]?[^\n]*\n' do
+    traced[name] = true
+    if module ~= '' and matches(name) then by_module[module] = true end
+  end
+  return text and traced, nearest.keys(by_module)
+end
+
+--- Returns the names of the tracepoints or functions that match a glob, sorted, those of modules as 'MODULE:NAME'.
+--- Functions are those that can be traced.
 ---@param system string key of access.SYSTEMS
----@param pattern string
+---@param pattern string 'NAME' or 'MODULE:NAME'
 ---@return string[]
 function access.matching(system, pattern)
-  local is_function, matches, found = system ~= 'tp_btf', glob.matcher(pattern), {}
-  local traced, text = {}, is_function and (sys.read(FUNCTIONS[1] .. 'available_filter_functions')
-    or sys.read(FUNCTIONS[2] .. 'available_filter_functions'))
-  for name in (text or ''):gmatch '([^\n%s]+)[^\n]*\n' do traced[name] = true end
-  local names = is_function and names_of(kernel(), KIND.FUNC, '') or names_of(kernel(), KIND.TYPEDEF, 'btf_trace_')
-  for _, name in ipairs(names) do
-    if matches(name) and (not text or traced[name]) and found[#found] ~= name then found[#found + 1] = name end
+  local only, plain = pattern:match '^([%w_]+):(.+)$'
+  local is_function, matches, found, seen = system ~= 'tp_btf', glob.matcher(plain or pattern), {}, {}
+  local traced, list
+  if is_function then traced, list = traced_functions(matches) end
+  list = only and { only } or list or modules()
+  local function add(all, prefix)
+    local names = is_function and names_of(all, KIND.FUNC, '') or names_of(all, KIND.TYPEDEF, 'btf_trace_')
+    for _, name in ipairs(names) do
+      if matches(name) and (not traced or traced[name]) and not seen[name] then
+        seen[name], found[#found + 1] = true, prefix .. name
+      end
+    end
+  end
+  local all = kernel()
+  if not only then add(all, '') end
+  for _, module in ipairs(list) do
+    all = btf.kernel(module)
+    if all then add(all, module .. ':') end
   end
   table.sort(found)
   return found
 end
 
---- Returns whether the kernel's BTF has a function.
----@param name string
+--- Returns whether this kernel attaches one program to many functions.
 ---@return boolean
-function access.has_function(name)
+function access.attaches_to_many()
   local all = btf.kernel()
-  return all ~= nil and all:find(name, KIND.FUNC) ~= nil
+  return all ~= nil and all:find('bpf_kprobe_multi_link', KIND.STRUCT) ~= nil
 end
 
---- Returns the id of what a program is attached to, and that of a function with the same arguments, whose names are
---- known.
-local function find(all, system, name)
+--- Finds a type of the kernel or else of a module, by 'NAME' or 'MODULE:NAME'.
+---@param name string
+---@param kind integer
+---@param prefix? string before the name
+---@return integer? id
+---@return Btf? types that have it
+---@return string? module nil: the kernel
+local function find(name, kind, prefix)
+  local module, plain = name:match '^([%w_]+):(.+)$'
+  local wanted, all = (prefix or '') .. (plain or name), btf.kernel()
+  local id = all and not module and all:find(wanted, kind)
+  if id then return id, all end
+  for _, one in ipairs(all and (module and { module } or modules()) or {}) do
+    local types = btf.kernel(one)
+    id = types and types:find(wanted, kind)
+    if id and id >= C.btf_types_first(types.types) then return id, types, one end
+  end
+end
+
+--- Returns whether the BTF of the kernel or a module has a function.
+---@param name string
+---@return boolean
+function access.has_function(name) return find(name, KIND.FUNC) ~= nil end
+
+--- Returns what a program is attached to: its id, the types that have it, its module, and the id of a function with the
+--- same arguments, whose names are known.
+local function find_target(system, name)
+  local all, plain = kernel(), name:match '^[%w_]+:(.+)$' or name
   if system ~= 'tp_btf' then
-    local id = all:find(name, KIND.FUNC)
-    if id then return id, id end
+    local id, types, module = find(name, KIND.FUNC)
+    if id then return id, types, module, id end
     failure.usage("%s:%s: the kernel's BTF has no function '%s'%s", system, name, name,
       nearest.hint(name, names_of(all, KIND.FUNC, '')))
   end
-  local id = all:find('btf_trace_' .. name, KIND.TYPEDEF)
+  local id, types, module = find(name, KIND.TYPEDEF, 'btf_trace_')
   if not id then
     failure.usage("%s:%s: the kernel's BTF has no tracepoint '%s'%s", system, name, name,
       nearest.hint(name, names_of(all, KIND.TYPEDEF, 'btf_trace_')))
   end
-  return id, all:find('__traceiter_' .. name, KIND.FUNC) or all:find('__bpf_trace_' .. name, KIND.FUNC)
+  return id, types, module, types:find('__traceiter_' .. plain, KIND.FUNC)
+    or types:find('__bpf_trace_' .. plain, KIND.FUNC)
     or failure.unavailable("%s:%s: the kernel's BTF does not have the names of its arguments", system, name)
 end
 
@@ -127,13 +193,14 @@ end
 ---@param what? string how the event is named; default: "system:name"
 ---@return Prototype
 function access.prototype(system, name, what)
-  local all, how = kernel(), access.SYSTEMS[system]
-  local id, named = find(all, system, name)
+  local how = access.SYSTEMS[system]
+  local id, all, module, named = find_target(system, name)
   local proto = C.btf_types_at(all.types, named).type
   local first = system == 'tp_btf' and 1 or 0 -- without that of whoever attaches
   local t = C.btf_types_at(all.types, proto)
   local parameter = ffi.cast('const struct btf_param *', t + 1)
-  local self = { what = what or system .. ':' .. name, id = id, attach = how.attach, arguments = {}, names = {} }
+  local self = { what = what or system .. ':' .. name, types = all, module = module, id = id, attach = how.attach,
+    arguments = {}, names = {} }
   for i = first, all:parameters(proto) - 1 do
     table.insert(self.arguments, { name = all:name_at(parameter[i].name_off), type = parameter[i].type })
   end
@@ -147,6 +214,30 @@ function access.argument(prototype, name)
   for i, one in ipairs(prototype.arguments) do
     if one.name == name then return i - 1 end
   end
+end
+
+local FIRST_WITH_MANY = 6.006 -- the first kernel that attaches programs to functions with more than 6 arguments
+local MOST_ARGUMENTS = 6
+
+--- Returns whether programs can be attached to a function of this kernel.
+---@param prototype Prototype
+---@return boolean
+function access.is_attachable(prototype)
+  local n = #prototype.arguments - (access.argument(prototype, 'retval') and 1 or 0)
+  return n <= MOST_ARGUMENTS or computed.release() >= FIRST_WITH_MANY
+end
+
+local LOADED = { [0] = true, [KIND.INT] = true, [KIND.STRUCT] = true, [KIND.UNION] = true } -- 0: void
+
+--- Returns whether programs may load an argument: pointers to other pointers, functions and enumerations they may not.
+---@param prototype Prototype
+---@param name string
+---@return boolean
+function access.is_loaded(prototype, name)
+  local all = prototype.types
+  local t, kind = all:resolve(prototype.arguments[access.argument(prototype, name) + 1].type)
+  if kind ~= KIND.PTR then return true end
+  return LOADED[select(2, all:resolve(t.type))] or false
 end
 
 --- What is wrong with a word of a chain.
@@ -178,8 +269,9 @@ end
 ---@return Access? found
 ---@return AccessMistake? mistake
 function access.follow(prototype, words, at)
-  local all, argument = kernel(), access.argument(prototype, words[1])
-  local found = { argument = argument, steps = {}, at = at, width = 0, type = prototype.arguments[argument + 1].type }
+  local all, argument = prototype.types, access.argument(prototype, words[1])
+  local found = { argument = argument, steps = {}, at = at, width = 0, type = prototype.arguments[argument + 1].type,
+    types = all }
   for i = 2, #words do
     local before = table.concat(words, '.', 1, i - 1)
     local t, kind, id = all:resolve(found.type)
@@ -245,7 +337,7 @@ end
 ---@return Field? field
 ---@return AccessMistake? mistake
 function access.field(words, found)
-  local all, name = kernel(), table.concat(words, '.')
+  local all, name = found.types, table.concat(words, '.')
   local field = number(all, found.type)
   local t, kind, id = all:resolve(found.type)
   if kind == KIND.ARRAY and found.at then
@@ -290,7 +382,7 @@ function access.user_number(type)
   local all = kernel()
   local id = all:find(name, KIND.STRUCT)
   if not id then return nil, ("the kernel's BTF has no struct '%s'"):format(name) end
-  local words, prototype = { 'of' }, { arguments = { { name = 'of', type = id } } }
+  local words, prototype = { 'of' }, { types = all, arguments = { { name = 'of', type = id } } }
   for word in path:gmatch '[^.]+' do words[#words + 1] = word end
   local found, mistake = access.follow(prototype, words, 0)
   if mistake then return nil, mistake.message .. (mistake.hint and '; ' .. mistake.hint or '') end
@@ -321,30 +413,73 @@ local function load_bits(a, field, to, found)
   if field.size < 8 then a:extend(to, field.size * 8, false) end
 end
 
+--- Reads of an event that met a pointer which leads nowhere: names of fields, and how often that was.
+---@class Misses
+---@field [integer] string
+---@field map? Descriptor uint64_t by number, from 0; nil: no program reads through pointers
+
+local LAST = -4096 -- address of the kernel; the numbers after it are errors
+
+--- Generates to = where a chain's last pointer leads. If one of them is null, an error or an address of a program, the
+--- read is counted, to = 0, and the code goes on at `missed`. Uses r5.
+local function follow(a, to, context, found, misses, index, missed)
+  local good, count = a:new_label(), a:new_label()
+  a:load(8, to, context, 8 * found.argument)
+  for _, offset in ipairs(found.steps) do
+    a:jump('s>', to, LAST, count)
+    load(a, 8, to, offset)
+  end
+  a:jump('s<=', to, LAST, good)
+  a:label(count)
+  if index then
+    misses.map = misses.map or program.mapped(8 * #misses, 'misses')
+    a:map_value(5, misses.map, 8 * (index - 1))
+    a:alu('mov', to, 1)
+    a:atomic_add(8, 5, 0, to)
+  end
+  a:alu('mov', to, 0)
+  a:go(missed)
+  a:label(good)
+end
+
 --- Returns where the programs of an event find a field, as a source of fields knows it (bpf/gen/arguments.lua).
 ---@param field Field
 ---@param found Access
+---@param misses Misses of the event, to which the field is added
 ---@return ArgumentField
-function access.source(field, found)
-  local from = { found.argument }
+function access.source(field, found, misses)
+  local from, index = { found.argument }, nil
+  if found.at then
+    index = #misses + 1
+    misses[index] = field.name
+  end
   function from.load(a, size, to, context, at)
-    a:load(8, to, context, 8 * found.argument)
-    for _, offset in ipairs(found.steps) do load(a, 8, to, offset) end
     if not found.at then
+      a:load(8, to, context, 8 * found.argument)
       if size < 8 then a:extend(to, size * 8, false) end
-    elseif found.width > 0 then
+      return
+    end
+    local done = a:new_label()
+    -- Later pieces of an array, some of which are loaded into r5, are those of the same read.
+    follow(a, to, context, found, misses, at == 0 and to ~= 5 and index or nil, done)
+    if found.width > 0 then
       load_bits(a, field, to, found)
     else
       load(a, size, to, found.at / 8 + at)
     end
+    a:label(done)
   end
   function from.address(a, to, context)
-    a:load(8, to, context, 8 * found.argument)
-    for _, offset in ipairs(found.steps) do load(a, 8, to, offset) end
+    local done = a:new_label()
+    follow(a, to, context, found, misses, index, done)
     a:alu('add', to, found.at / 8)
+    a:label(done)
   end
   return from
 end
+
+--- Where programs find the address of the function that they are attached to.
+access.FUNCTION = { compute = function(a, to, first) a:load(8, to, asm.FRAME, first) end }
 
 local MARKS = { unreadable = '<unreadable>', null = '<null>', cut = '...' }
 

@@ -17,12 +17,18 @@ local FIRST_FIELD, MAX_RECORD = 8, 1024 -- bytes
 local TEXT = 128 -- bytes of a text behind a pointer
 local MAX_NAMES = 64 -- enumerators that are printed as names
 local MOST_EVENTS = 200 -- of a selector with wildcards
+local MOST_FUNCTIONS = 1000 -- that one program is attached to
 
 --- What programs must know of an event.
 ---@class TypedEvent
----@field id integer BTF id of what they are attached to
----@field attach integer enum bpf_attach_type
+---@field id? integer BTF id of what they are attached to
+---@field attach? integer enum bpf_attach_type
+---@field module? string whose types have the id; nil: the kernel's
+---@field functions? ManyFunctions that one program is attached to, in place of these
 ---@field from table<string, ArgumentField> by field
+---@field misses? Misses
+
+local FUNC = 'func' -- field of one of many functions: which one it is
 
 local by_list = setmetatable({}, { __mode = 'k' }) -- by the fields of an event
 
@@ -40,7 +46,7 @@ end
 
 --- Returns whether a probe is one of many, or its arguments are read by name.
 local function has_names(set, one)
-  if set.is_recording or one.args or not one.name:find '^[%w_.*?%[%]]+$' then return false end
+  if set.is_recording or one.args or not one.name:find '^[%w_.:*?%[%]]+$' then return false end
   if one.name:find '[*?[]' then return true end
   if not access.has_function(one.name) then return false end
   local prototype = access.prototype(access.system(one.system), one.name)
@@ -70,9 +76,23 @@ local function refuse(prototype, chain, mistake)
   failure.usage('%s%s%s', chain.place or '', message, mistake.hint and '; ' .. mistake.hint or '')
 end
 
---- Returns the fields of an event, not yet placed, with where programs find them.
-local function fields_of(prototype, list)
-  local fields, from, known = {}, {}, {}
+--- Returns the field with the address of the function, which is printed as its name.
+local function function_field()
+  return { name = FUNC, type = 'void *', size = 8, elem_size = 8, count = 1, flags = C.FIELD_POINTER,
+    conversion = '%ps' }
+end
+
+--- Returns whether chains begin with a word.
+local function has_word(list, word)
+  for _, chain in ipairs(list) do
+    if chain.words[1] == word then return true end
+  end
+  return false
+end
+
+--- Returns the fields of an event, not yet placed, with where programs find them. is_function: one of many functions.
+local function fields_of(prototype, list, is_function)
+  local fields, from, known, misses = {}, {}, {}, {}
   local function add(words, chain)
     local name = table.concat(words, '.')
     if known[name] then return end
@@ -80,7 +100,7 @@ local function fields_of(prototype, list)
     local field
     if found then field, mistake = access.field(words, found) end
     if field then
-      known[name], from[name], fields[#fields + 1] = true, access.source(field, found), field
+      known[name], from[name], fields[#fields + 1] = true, access.source(field, found, misses), field
     elseif chain and not chain.is_loose then
       refuse(prototype, chain, mistake)
     end
@@ -111,14 +131,17 @@ local function fields_of(prototype, list)
     add_field(number, source)
     add_field(is_known, source_known)
   end
-  for _, name in ipairs(prototype.names) do add { name } end
+  if is_function and has_word(list, FUNC) then add_field(function_field(), access.FUNCTION) end
+  for _, name in ipairs(prototype.names) do
+    if access.is_loaded(prototype, name) then add { name } end
+  end
   for _, chain in ipairs(list) do
-    if #chain.words > 0 and access.argument(prototype, chain.words[1]) then
+    if #chain.words > 0 and from[chain.words[1]] ~= access.FUNCTION and access.argument(prototype, chain.words[1]) then
       add(chain.words, chain)
       if chain.reads then add_behind(chain) end
     end
   end
-  return fields, from
+  return fields, from, misses
 end
 
 --- Gives each field a place, the widest elements first.
@@ -138,6 +161,7 @@ end
 --- Returns how a field is printed: a conversion and its argument.
 local function printed(field)
   local flags, value = field.flags, 'REC->' .. field.name
+  if field.conversion then return field.conversion, value end
   if bit.band(flags, C.FIELD_STRING) ~= 0 then return '%s', value end
   if bit.band(flags, C.FIELD_ARRAY) ~= 0 then
     return '%s', ('__print_array(%s, %d, %d)'):format(value, field.count, field.elem_size)
@@ -163,18 +187,49 @@ local function print_format(fields)
   return ('"%s"%s'):format(table.concat(formats, ' '), #values > 0 and ', ' .. table.concat(values, ', ') or '')
 end
 
-local function request(set, one, name)
-  local what = (access.ALIASES[one.system] or one.system) .. ':' .. name
-  local prototype = access.prototype(access.system(one.system), name, what)
-  local fields, from = fields_of(prototype, chains_of(set, one))
-  place(prototype, fields)
+--- Returns the request for an event with these fields.
+local function with_fields(what, system, fields, typed)
   local list, names = views.record_fields(), {}
   for i, field in ipairs(fields) do list[#list + 1], names[i] = field, field.name end
-  by_list[list] = { id = prototype.id, attach = prototype.attach, from = from }
+  by_list[list] = typed
   return {
-    name = what, type = perf_events.TYPES.tracepoint, config = 0, system = access.system(one.system), list = list,
+    name = what, type = perf_events.TYPES.tracepoint, config = 0, system = system, list = list,
     print_fmt = print_format(fields), view_key = what .. ' ' .. table.concat(names, ' '),
   }
+end
+
+local function request(set, one, name, is_one_of_many)
+  local system, what = access.system(one.system), (access.ALIASES[one.system] or one.system) .. ':' .. name
+  local prototype = access.prototype(system, name, what)
+  local fields, from, misses = fields_of(prototype, chains_of(set, one), is_one_of_many and system ~= 'tp_btf')
+  place(prototype, fields)
+  return with_fields(what, system, fields,
+    { id = prototype.id, attach = prototype.attach, module = prototype.module, from = from, misses = misses })
+end
+
+--- Returns whether a profiler does the same for all of some functions: it asks which one it is by the field only, and
+--- reads no arguments. Others show each function as an event.
+local function treats_alike(set, one, names)
+  local list = chains_of(set, one)
+  if not has_word(list, FUNC) or has_word(list, 'probe') or has_word(list, '_event') then return false end
+  local system = access.system(one.system)
+  for _, name in ipairs(names) do
+    local prototype = access.prototype(system, name)
+    for _, chain in ipairs(list) do
+      local word = not chain.is_loose and chain.words[1]
+      if word and word ~= FUNC and access.argument(prototype, word) then return false end
+    end
+  end
+  return true
+end
+
+--- Returns the request for one event of many functions.
+local function request_of_many(one, names)
+  local field, symbols = function_field(), {}
+  field.offset = FIRST_FIELD
+  for i, name in ipairs(names) do symbols[i] = name:match '[^:]*$' end
+  return with_fields(one.system .. ':' .. one.name, access.system(one.system), { field },
+    { functions = { names = symbols, returns = one.system == 'kretprobe' }, from = { [FUNC] = access.FUNCTION } })
 end
 
 --- Returns the requests for the events of a selector.
@@ -188,11 +243,40 @@ function typed_events.requests(set, one)
   if not one.name:find '[*?[]' then return { request(set, one, one.name) } end
   local names, list = access.matching(access.system(one.system), one.name), {}
   if #names == 0 then failure.usage("no event matches '%s:%s'", one.system, one.name) end
+  if #names <= MOST_FUNCTIONS and access.PROBES[one.system] and access.attaches_to_many()
+    and treats_alike(set, one, names) then
+    return { request_of_many(one, names) }
+  end
   if #names > MOST_EVENTS then
     failure.usage("'%s:%s' matches %d events, which are more than %d", one.system, one.name, #names, MOST_EVENTS)
   end
-  for i, name in ipairs(names) do list[i] = request(set, one, name) end
+  local left_out = {}
+  for _, name in ipairs(names) do
+    local is_attachable = access.is_attachable(access.prototype(access.system(one.system), name))
+    if is_attachable then list[#list + 1] = request(set, one, name, true) else left_out[#left_out + 1] = name end
+  end
+  if #left_out > 0 then
+    set.context.warn(('%s:%s: this kernel attaches no program to functions with that many arguments: %s'):format(
+      one.system, one.name, table.concat(left_out, ', ')))
+  end
   return list
+end
+
+--- Warns about reads that met a pointer which leads nowhere: what they gave is 0.
+---@param run Run
+function typed_events.finish(run)
+  for _, event in ipairs(run.events.list) do
+    local typed, parts = typed_events.of(event), {}
+    local map = typed and typed.misses and typed.misses.map
+    for i, name in ipairs(map and typed.misses or {}) do
+      local n = tonumber(ffi.cast('const uint64_t *', map.bytes)[i - 1])
+      if n > 0 then parts[#parts + 1] = ('%d read%s of %s'):format(n, n == 1 and '' or 's', name) end
+    end
+    if #parts > 0 then
+      run.out:warn(('%s: %s: pointers were null or led nowhere, so that values are 0: %s'):format(run.name, event.name,
+        table.concat(parts, ', ')))
+    end
+  end
 end
 
 --- Fails for an event that no program takes.

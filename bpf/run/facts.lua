@@ -17,6 +17,7 @@ local planner = require 'bpf.plan.planner'
 local processes = require 'bindings.select.processes'
 local program = require 'bpf.gen.program'
 local share = require 'bpf.run.share'
+local stack_walks = require 'bpf.run.stack_walks'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
@@ -86,7 +87,7 @@ end
 local function of_event(run, event, checked)
   local request, name, handler = event.request, event.name, run.in_kernel.only_plan[event]
   local has_types, has_stack = typed_events.of(event) ~= nil, request.callchain ~= 0
-  local walks = run.in_kernel:walks_stacks()
+  local walks = stack_walks.are_wanted(run)
   local is_tracepoint = has_types or event.tracepoint ~= nil
   local is_known = has_types or is_tracepoint and capture.is_known(name)
   return {
@@ -186,7 +187,7 @@ local function measure(run)
   local opt = run.opt
   local has_groups = opt.cgroups and #opt.cgroups > 0
   local has_threads = (opt.pids or opt.tids) and not run.everywhere
-  local is_decided = opt.capture ~= 'auto' or run.in_kernel:walks_stacks()
+  local is_decided = opt.capture ~= 'auto' or stack_walks.are_wanted(run)
   if is_decided or attach.is_target(opt, run.workload) or opt.container then return end
   return (asm.attempt(function()
     local list = measured(run.events:shown(), has_groups or has_threads)

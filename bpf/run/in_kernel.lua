@@ -2,7 +2,6 @@
 --- Carries out the plan of a run (bpf/plan/planner.lua): loads the programs that take its events instead of perf
 --- (--capture), and runs them from the start of the session to its end. Whose offer is refused gets its events through
 --- perf like any handler; the result is the same.
-local chain = require 'bpf.gen.chain'
 local cpu_list = require 'bindings.base.cpu_list'
 local asm = require 'bpf.gen.asm'
 local attach = require 'bindings.select.attach'
@@ -17,10 +16,10 @@ local gates = require 'bpf.run.gates'
 local libbpf = require 'bindings.bpf.libbpf'
 local planner = require 'bpf.plan.planner'
 local probe = require 'bpf.gen.probe'
-local processes = require 'bindings.select.processes'
 local program = require 'bpf.gen.program'
 local route = require 'bpf.plan.route'
 local second_counts = require 'bpf.run.second_counts'
+local stack_walks = require 'bpf.run.stack_walks'
 local switch = require 'bpf.gen.switch'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
@@ -28,7 +27,6 @@ local targets = require 'bpf.gen.targets'
 local printable = require 'bindings.base.text'
 local thread_events = require 'bpf.gen.thread_events'
 local typed_events = require 'bpf.pointers.typed_events'
-local walk = require 'bpf.stacks.walk'
 local ways = require 'bpf.ways.list'
 local witnesses = require 'bpf.run.witnesses'
 
@@ -56,7 +54,8 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 --- handlers `interval` and `stop` are called
 ---@field by_event? fun(self): table<Event, number> the number of events that programs have taken
 ---@field sees_all? fun(self, event: Event): boolean none is left out of this number, except by the event's filter
----@field figures? fun(self): Figures? the account of what it has added up, see bindings/report/figures.lua
+---@field figures? fun(self): Figures?, Figures? the accounts of what it has added up and sent, see
+--- bindings/report/figures.lua
 ---@field count? fun(self): number those that did not come here, if these are not all of them
 ---@field measures_time? boolean its programs run until it says what the end is
 ---@field gate? Instance the source whose condition it evaluates: only the events that are passed on come here, and
@@ -75,6 +74,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@field receivers table<Event, fun(ev: Ev)> handlers of events of which programs send only some
 ---@field second? SecondCounts what programs count of events that perf takes
 ---@field witnesses? Witnesses what perf counts of events that programs take
+---@field walks StackWalks
 ---@field only_threads Event[] of which programs drop what is not about the threads that the run names
 local InKernel = {}
 InKernel.__index = InKernel
@@ -87,7 +87,7 @@ function in_kernel.new(run)
   local self = setmetatable({ offers = {}, run = run, calls = system_calls.new(), only_plan = {}, _links = {},
     only_threads = {}, receivers = {}, _droppers = {}, _programs = {}, _missed = {} },
     InKernel)
-  self.captures = ways.capture.new(self)
+  self.captures, self.walks = ways.capture.new(self), stack_walks.new(run)
   return self
 end
 
@@ -189,31 +189,11 @@ function InKernel:groups()
   return self._groups.ids
 end
 
---- Returns whether --call-graph asks programs to walk stacks.
----@return boolean
-function InKernel:walks_stacks()
-  local chosen = self.run.opt.call_graph
-  return type(chosen) == 'table' and chosen.mode == 'tables'
-end
-
---- Returns what walks the stacks of programs by unwind tables; nil: they are found by frame pointers.
----@return Walker?
-function InKernel:walker()
-  if self._walker == nil then
-    local chosen = self.run.opt.call_graph
-    local is_wanted = (type(chosen) ~= 'table' or chosen.mode ~= 'fp') and not self:has_foreign_pids()
-    self._walker = is_wanted and walk.new(chain.LEVELS) or false
-    local pids = self._walker and not program.is_dry() and processes.pids(self.run.opt.pids or {}) or {}
-    for _, pid in ipairs(pids) do self._walker.tables:add(pid, 0) end
-  end
-  return self._walker or nil
-end
-
 --- Looks for what has changed meanwhile: containers, and what processes have mapped. Called after each batch.
 function InKernel:poll()
   cgroups.poll(self.run.session)
   if self._groups then self._groups:poll() end
-  if self._walker then self._walker.tables:poll() end
+  self.walks:poll()
 end
 
 --- Returns the bound of the thread ids; nil if they are too many for a place each.
@@ -525,11 +505,8 @@ end
 --- Reads what was counted since the last interval, after stop().
 function InKernel:finish()
   if self._last then read(self, self._last, true) end
-  if not self._walker then return end
-  local summary, warning = self._walker.tables:report()
-  local run = self.run
-  if run.opt.verbose >= 1 then run.out:tell('profscript: ' .. summary) end
-  if warning then run.out:warn(('%s: %s'):format(run.name, warning)) end
+  self.walks:finish()
+  if not program.is_dry() then typed_events.finish(self.run) end
 end
 
 --- Returns the number of events that only programs took.
@@ -551,7 +528,7 @@ end
 function InKernel:figures()
   local list = {}
   for _, offer in ipairs(self.offers) do
-    if offer.figures and not offer.gate then list[#list + 1] = offer:figures() end
+    for _, f in pairs(offer.figures and not offer.gate and { offer:figures() } or {}) do list[#list + 1] = f end
   end
   return list
 end

@@ -60,7 +60,7 @@ local TaskStates, Program = task_words.classes()
 ---@return TaskStates
 function task_states.new(plan)
   local self = setmetatable({ plan = plan }, TaskStates)
-  task_words.init(self, plan, 'state', { 'switches', 'wakeups', 'unkept' })
+  task_words.init(self, plan, 'state', { 'switches', 'wakeups', 'unkept', 'outliers' })
   self.words = program.mapped(8 * self.nr_threads, 'states')
   if plan.threads then self.first = program.mapped(self.nr_threads, 'state_first') end
   if plan.by_thread then
@@ -182,7 +182,9 @@ function Program:send(found)
   self:place(none)
   a:store(8, FRAME, found.start, 9)
   a:label(none)
-  outliers.send(a, self.source, self.places, plan, self.role.sample, found, self.ring, 0)
+  outliers.send(a, self.source, self.places, plan, self.role.sample, found, self.ring, 0, function()
+    self:count 'outliers'
+  end)
   a:load(8, 9, FRAME, word)
   a:label(sent)
 end

@@ -8,7 +8,6 @@ local public_event = require 'bindings.view.public_event'
 
 local tally = {}
 
-local LARGEST = 0x7fffffffffffffffLL -- that a histogram can hold; larger unsigned numbers count as this
 local EXACT = 2 ^ 53 -- Lua's numbers below it are exact
 
 --- What is counted of an event.
@@ -17,8 +16,8 @@ local EXACT = 2 ^ 53 -- Lua's numbers below it are exact
 --- Tally:ignored()
 ---@field thread? boolean the key is the thread; events in threads that have exited are ignored
 ---@field name? string expression: the name of a key is that of its first event
----@field sums? { into: Array, width: integer, at: integer, value?: string }[] `into[id * width + at]` becomes the
---- number of events, or the sum of the expression `value`
+---@field sums? { into: Array, width: integer, at: integer, value?: string, add?: fun(into: Array, at: integer, n:
+--- number) }[] `into[id * width + at]` becomes the number of events, or the sum of the expression `value`
 ---@field hist? { into: HistSet, negative?: HistSet, width: integer, at: integer, value: string } the histogram
 --- `id * width + at` gets the values of an expression; `negative` the absolute values of those below 0, which
 --- otherwise count as 0
@@ -34,11 +33,11 @@ local EXACT = 2 ^ 53 -- Lua's numbers below it are exact
 ---@field package _keys? Keys
 ---@field package _names table<integer, string|number>
 ---@field package _list TallyEvent[]
----@field package _stats ffi.cdata* double[3]: events counted, ignored, too large
+---@field package _stats ffi.cdata* double[2]: events counted, ignored
 local Tally = {}
 Tally.__index = Tally
 
-local COUNTED, IGNORED, HUGE = 0, 1, 2
+local COUNTED, IGNORED = 0, 1
 
 -- The generated handler ---------------------------------------------------------------------------
 
@@ -53,13 +52,9 @@ end
 
 --- Adds a number that Lua's numbers do not hold to one of two histograms.
 ---@param value integer64
-local function add_wide(self, hist, slot, value)
+local function add_wide(hist, slot, value)
   if ffi.istype('int64_t', value) and value < 0LL and hist.negative then
-    return hist.negative:add(slot, value == -LARGEST - 1 and LARGEST or -value)
-  end
-  if ffi.istype('uint64_t', value) and value > 0ULL + LARGEST then
-    value = LARGEST
-    self._stats[HUGE] = self._stats[HUGE] + 1
+    return hist.negative:add(slot, ffi.cast('uint64_t', -value))
   end
   hist.into:add(slot, value)
 end
@@ -124,7 +119,7 @@ local function generate(self, event, one, settings)
   local chunk, all = compiled(code, arrays, values)
   return chunk(self._keys and self._keys.id, self._names, self._stats, hist and hist.into, hist and hist.negative,
     settings.each, hist and self._services.expression(event, hist.value).value,
-    hist and function(slot, value) add_wide(self, hist, slot, value) end, unpack(all))
+    hist and function(slot, value) add_wide(hist, slot, value) end, unpack(all))
 end
 
 --- Adds an event. Returns its handler.
@@ -161,10 +156,6 @@ function Tally:counted() return self._stats[COUNTED] end
 --- Returns the number of events without a key or value so far.
 ---@return number
 function Tally:ignored() return self._stats[IGNORED] end
-
---- Returns the number of values so far that were too large for a histogram, which counts them as 2^63.
----@return number
-function Tally:too_large() return self._stats[HUGE] end
 
 -- In the kernel -----------------------------------------------------------------------------------
 
@@ -206,13 +197,22 @@ local function add_row(self, one, index, row, id, is_cell)
   local given = 0
   for _, sum in ipairs(one.settings.sums or {}) do
     local at = id * sum.width + sum.at
-    if sum.value then given = given + 1 end
-    sum.into[at] = sum.into[at] + (sum.value and kernel:sum(row, given) or n)
+    local high, low = 0, n
+    if sum.value then
+      given = given + 1
+      high, low = kernel:sum(row, given)
+    end
+    if sum.add then
+      sum.add(sum.into, at, high)
+      sum.add(sum.into, at, low)
+    else
+      sum.into[at] = sum.into[at] + (high + low)
+    end
   end
   local hist = one.settings.hist
   local slot = hist and id * hist.width + hist.at
   if hist and is_cell then
-    self._stats[HUGE] = self._stats[HUGE] + kernel:add_hist(row, index, hist.into, hist.negative, slot)
+    kernel:add_hist(row, index, hist.into, hist.negative, slot)
   elseif hist then
     kernel:add_stats(row, hist.into, slot)
   end
@@ -305,7 +305,7 @@ end
 ---@return Tally
 function tally.of(services, keys, names)
   return setmetatable({ events = {}, handlers = {}, _services = services, _keys = keys, _names = names or {},
-    _list = {}, _stats = ffi.new 'double[3]' }, Tally)
+    _list = {}, _stats = ffi.new 'double[2]' }, Tally)
 end
 
 --- Returns the account of the histograms of keys, whose buckets are not in the rows: each event of a row is in one.
@@ -323,7 +323,7 @@ function Tally:figures()
     is_exact = true, by = 'programs', fate = 'they are in no bucket', rejected = {}, filters = {} } or nil
 end
 
-local public = facade.class('tally', Tally, { 'add', 'counted', 'ignored', 'too_large' })
+local public = facade.class('tally', Tally, { 'add', 'counted', 'ignored' })
 
 --- Returns an empty tally of a script.
 ---@param instance Instance

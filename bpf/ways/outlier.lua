@@ -4,6 +4,7 @@
 --- captured, and brings the first one along.
 local capture = require 'bpf.gen.capture'
 local captures = require 'bpf.ways.capture'
+local dispatch = require 'bindings.view.dispatch'
 local ffi = require 'ffi'
 local kernel_outliers = require 'bpf.gen.sent_pairs'
 local pair_keys = require 'bindings.pairs.keys'
@@ -48,6 +49,7 @@ end
 ---@field unkept integer pairs whose first event was overwritten
 ---@field sent integer pairs that came
 ---@field pairs KernelPairs
+---@field run Run
 ---@field exit? PairRule of the exits of tasks, if they end pairs
 local Outliers = {}
 Outliers.__index = Outliers
@@ -123,7 +125,8 @@ end
 ---@param kernel InKernel
 ---@return Outliers
 function outliers.new(config, plan, by_event, kernel)
-  local self = setmetatable({ config = config, by_event = by_event, ending = {}, unkept = 0, sent = 0 }, Outliers)
+  local self = setmetatable({ config = config, by_event = by_event, ending = {}, unkept = 0, sent = 0,
+    run = kernel.run }, Outliers)
   local size = 0
   for event, rule in pairs(by_event) do
     local finds = rule.stage > 0 or plan.cycle
@@ -224,6 +227,58 @@ function Outliers:feed(run)
       end
     end
   end
+end
+
+--- What became of the pairs over a limit.
+---@class OutlierCounts
+---@field found number that programs have found
+---@field over? number that their sums have over the same limit; nil: they have another one, or none
+---@field sent number that came
+---@field rest number that came before the run had begun, or after its end
+---@field lost number of records that programs could not write
+---@field rejected table<string, number> see Figures
+---@field may_be_left? boolean the exit of a task leaves pairs to the reader, which may be gone
+
+--- Returns the account of the outliers: each one that programs have found has come. The sums count them, too, by other
+--- code.
+---@param n OutlierCounts
+---@return Figures
+function outliers.figures(n)
+  local read, doubt = n.sent, nil
+  for _, count in pairs(n.rejected) do read = read + count end
+  if n.over and n.over ~= n.found then
+    doubt = ('%d outliers were sent, but %d are in the sums'):format(n.found, n.over)
+  end
+  return { name = 'outliers', way = outliers.name, fired = n.found, lost = n.lost, rest = n.rest, read = read,
+    per = n.lost == 0 and 1 or nil, is_exact = not n.may_be_left, by = 'programs', fate = 'they did not come',
+    rejected = n.rejected, doubt = doubt, filters = {} }
+end
+
+--- Returns what became of the records that programs have sent.
+---@param run Run
+---@param ending Event[] whose programs send them
+---@param sent number that came
+---@return OutlierCounts without `found`
+function outliers.counts(run, ending, sent)
+  local got, n = ffi.new 'struct session_account', { sent = sent, rest = 0, lost = 0, rejected = {} }
+  for _, event in ipairs(ending) do
+    C.session_read_account(run.session, event.class, got)
+    n.lost, n.rest = tonumber(got.lost), n.rest + tonumber(got.early + got.rest)
+    for by, count in pairs(dispatch.rejected(event.class)) do n.rejected[by] = (n.rejected[by] or 0) + count end
+  end
+  return n
+end
+
+--- Returns the account; nil: a limit of events has ended the run before all came.
+---@return Figures?
+function Outliers:figures()
+  local run, config, of = self.run, self.config, self.pairs
+  if run.stopped[0] ~= 0 then return end
+  local n = outliers.counts(run, self.ending, self.sent)
+  n.found, n.may_be_left = of:stats().outliers, self.exit ~= nil
+  local is_same = config.than and not config.lower and of.plan.threshold == math.floor(config.than)
+  n.over = is_same and of.over or nil
+  return outliers.figures(n)
 end
 
 return outliers

@@ -256,9 +256,12 @@ end
 
 --- Returns the number of events, without those that came here.
 function PairOffer:count()
-  return self.pairs:stats().events - self.passed - (self.outliers and self.outliers.sent or 0)
-    + (self.windows and self.windows:count() or 0)
+  return self:_counted() - self.passed - (self.outliers and self.outliers.sent or 0)
 end
+
+--- Returns the number of all events that programs have seen.
+---@package
+function PairOffer:_counted() return self.pairs:stats().events + (self.windows and self.windows:count() or 0) end
 
 function PairOffer:by_event()
   local found = {}
@@ -268,10 +271,20 @@ end
 
 function PairOffer:sees_all() return true end -- luacheck: no self
 
+--- Returns the accounts of the pairs, of those that are sent, and of the events that are kept for details.
+---@return Figures? ends
+---@return Figures? sent
+---@return Figures? kept
+function PairOffer:figures()
+  local outlier, window = self.outliers, self.windows
+  return self:_ends(), outlier and outlier:figures(), window and window:figures(self:_counted())
+end
+
 --- Returns the account of the pairs: each event that may end one did so, or is counted by why it did not. nil: the
 --- pairs are not added up, or some come without an event.
+---@package
 ---@return Figures?
-function PairOffer:figures()
+function PairOffer:_ends()
   local plan, ends, is_exact = self.pairs.plan, 0, true
   if plan.only_outliers then return end
   for event, rule in pairs(self.rules) do

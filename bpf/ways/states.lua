@@ -7,6 +7,7 @@ local cpu_clock = require 'bpf.ways.cpu_clock'
 local facade = require 'bindings.base.facade'
 local failure = require 'bindings.base.failure'
 local ffi = require 'ffi'
+local outlier = require 'bpf.ways.outlier'
 local outliers = require 'bpf.gen.sent_pairs'
 local output = require 'bindings.print.output'
 local public_event = require 'bindings.view.public_event'
@@ -144,6 +145,7 @@ local function receiver(self, event)
   return function(ev)
     local e = views.event(ev, 'session.task_states')
     if e.raw_size < room + OUTLIER_SIZE then return end
+    self._sent = self._sent + 1
     local o = ffi.cast(OUTLIER, e.raw + room)
     local tid, ns = tonumber(o.key), tonumber(o.ns)
     self._first = self:_view(o, e.time - ns)
@@ -188,6 +190,7 @@ function TaskStatesOffer:start(kernel)
   self._added = 0
   kernel.switch:on() -- on one CPU after the other; all begin at the same time
   self._kernel:limit(base(self), duration and base(self) + math.floor(duration))
+  self._sent = 0
   self._began, self._limit = sys.now(), duration and tonumber(base(self)) + duration or math.huge
   self.has_started = true
   self._in_states, self._lasting, self._lasting_on = 0, 0, 0
@@ -229,13 +232,25 @@ function TaskStatesOffer:turn(side, is_last)
   end
 end
 
---- Returns the account of what was added up.
+--- Returns the account of the states that were too long.
+local function sent_figures(self)
+  if not self._given.than or self._run.stopped[0] ~= 0 then return end
+  local n = outlier.counts(self._run, self._ending, self._sent)
+  n.found = self._kernel:counted 'outliers'
+  local f = outlier.figures(n)
+  f.way = self.way
+  return f
+end
+
+--- Returns the accounts of what was added up, and of what was sent.
 ---@package
 ---@return Figures
+---@return Figures?
 function TaskStatesOffer:figures()
   local doubt = self._clocks and self._clocks:difference(self._added + self._lasting_on) or self._threads
     and cpu_clock.lifetimes(self._in_states + self._lasting, self._alive, self._until - self._began) or nil
-  return cpu_clock.figures(self._run.opt.cpus, self._ended - tonumber(base(self)), self._added, self.way, doubt)
+  return cpu_clock.figures(self._run.opt.cpus, self._ended - tonumber(base(self)), self._added, self.way, doubt),
+    sent_figures(self)
 end
 
 -- What scripts can ask -----------------------------------------------------------------------------

@@ -230,6 +230,43 @@ function Windows:count()
   return tonumber(sum)
 end
 
+--- Returns how many events are in the rings, and how many could not be written; nil: some are overwritten, or there is
+--- no memory to look.
+---@return integer? n
+---@return number? lost
+local function all_kept(self)
+  local rings, info, n = self._rings, ffi.new 'struct window_info', 0
+  local window = ffi.gc(C.capture_window_new(rings.map.bytes, rings.nr_cpus, rings.size), C.capture_window_free)
+  if window == nil or C.capture_window_read(window, 0, 2 ^ 62, 1, info) ~= 0 or info.whole_from > 0 then return end
+  local list = ffi.new('struct event[?]', C.BATCH_MAX)
+  repeat
+    local found = C.capture_window_next(window, self._base, list, C.BATCH_MAX)
+    n = n + found
+  until found == 0
+  return n, tonumber(info.lost)
+end
+
+--- Returns the account of the rings, when no program runs any more: all events that programs have counted are there.
+--- nil: some are overwritten.
+---@param counted number
+---@return Figures?
+function Windows:figures(counted)
+  local n, lost = nil, nil
+  if self._history then n, lost = all_kept(self) end
+  return n and windows.account(counted, n, lost, self._rings.nr_cpus) or nil
+end
+
+--- Returns the account of events for details.
+---@param counted number by programs
+---@param found number that were found in the rings
+---@param lost number
+---@param margin integer programs that were running when they were ended
+---@return Figures
+function windows.account(counted, found, lost, margin)
+  return { name = 'events kept for details', way = windows.name, fired = counted, lost = lost, read = found, per = 1,
+    margin = margin, is_exact = true, by = 'programs', fate = 'they are not in the rings', rejected = {}, filters = {} }
+end
+
 --- Returns the number of outliers that were not shown for lack of memory.
 ---@return integer
 function Windows:unkept() return self._history and self._history.unkept or 0 end

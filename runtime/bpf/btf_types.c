@@ -17,9 +17,11 @@ struct btf_types {
 	int is_mapped;
 	const char *base, *strings; /* the sections */
 	uint32_t base_size, strings_size;
+	const struct btf_types *below;	 /* NULL: none */
+	uint32_t below_ids, below_bytes; /* its last id, and its strings */
 	uint32_t count;			 /* of types, with void */
-	uint32_t *places;		 /* in the section, by id */
-	uint32_t *next, first[NR_KINDS]; /* chains of ids by kind; 0 ends them */
+	uint32_t *places;		 /* in the section, by id without those below */
+	uint32_t *next, first[NR_KINDS]; /* chains of these ids by kind; 0 ends them */
 };
 
 static const struct btf_type void_type;
@@ -188,7 +190,7 @@ static int map_or_read(int fd, struct btf_types *types)
 	return 0;
 }
 
-int btf_types_open(const char *path, struct btf_types **result)
+int btf_types_open(const char *path, const struct btf_types *below, struct btf_types **result)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), code;
 	struct btf_types *types;
@@ -198,11 +200,24 @@ int btf_types_open(const char *path, struct btf_types **result)
 	types = calloc(1, sizeof(*types));
 	code = types ? map_or_read(fd, types) : -ENOMEM;
 	close(fd);
+	if (types && below) {
+		types->below = below;
+		types->below_ids = below->below_ids + below->count - 1;
+		types->below_bytes = below->below_bytes + below->strings_size;
+	}
 	return types ? finish(types, code, result) : code;
+}
+
+uint32_t btf_types_first(const struct btf_types *types)
+{
+	return types->below_ids + 1;
 }
 
 const struct btf_type *btf_types_at(const struct btf_types *types, uint32_t id)
 {
+	if (types->below && id <= types->below_ids)
+		return btf_types_at(types->below, id);
+	id -= types->below_ids;
 	if (!id || id >= types->count)
 		return &void_type;
 	return (const void *)(types->base + types->places[id]);
@@ -210,14 +225,26 @@ const struct btf_type *btf_types_at(const struct btf_types *types, uint32_t id)
 
 const char *btf_types_name(const struct btf_types *types, uint32_t offset)
 {
+	if (types->below && offset < types->below_bytes)
+		return btf_types_name(types->below, offset);
+	offset -= types->below_bytes;
 	return offset < types->strings_size ? types->strings + offset : "";
+}
+
+static const char *name_of(const struct btf_types *types, uint32_t id)
+{
+	const struct btf_type *type = (const void *)(types->base + types->places[id]);
+
+	return btf_types_name(types, type->name_off);
 }
 
 uint32_t btf_types_find(const struct btf_types *types, const char *name, uint32_t kind)
 {
 	uint32_t id = kind < NR_KINDS ? types->first[kind] : 0;
 
-	while (id && strcmp(btf_types_name(types, btf_types_at(types, id)->name_off), name))
+	while (id && strcmp(name_of(types, id), name))
 		id = types->next[id];
-	return id;
+	if (id)
+		return types->below_ids + id;
+	return types->below ? btf_types_find(types->below, name, kind) : 0;
 }

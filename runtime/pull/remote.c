@@ -216,6 +216,7 @@ static bool remote_account(struct source *src, uint16_t class, struct source_acc
 		recording_read(r->stream, &now.samples, &now.lost, &now.unknown);
 	*out = (struct source_account){.fired = r->gaps.made,
 				       .lost = r->gaps.missing,
+				       .dropped = r->dropped,
 				       .per_sample = 1,
 				       .is_exact = r->said_bye && !r->stream && !r->gaps.is_unsure,
 				       .is_sum = true,

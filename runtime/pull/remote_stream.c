@@ -330,6 +330,7 @@ static void drop_future(struct remote *r)
 			lost += rec->type == PERF_RECORD_SAMPLE;
 	}
 	r->n = kept;
+	r->dropped += lost;
 	r->is_ahead |= lost > 0;
 	if (lost)
 		add_last_gap(r, lost);

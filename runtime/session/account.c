@@ -5,23 +5,25 @@
 #include <errno.h>
 #include "decode/decoder.h"
 
-/* The machine that sends the events of a class. */
-static const struct machine *machine_of(const struct session *s, uint16_t class)
+/* The index of the machine that sends the events of a class. */
+static uint32_t machine_of(const struct session *s, uint16_t class)
 {
 	for (uint32_t i = 1; i < s->nr_machines; i++)
 		if (decoder_attr_of_class(s->machines[i].source->decoder, class))
-			return &s->machines[i];
-	return &s->machines[0];
+			return i;
+	return 0;
 }
 
 void session_read_account(struct session *s, uint16_t class, struct session_account *out)
 {
 	const struct class_samples *t = &s->samples[class];
-	struct source *src = machine_of(s, class)->source;
+	uint32_t machine = machine_of(s, class);
+	struct source *src = s->machines[machine].source;
 	struct source_account kernel = {0};
 
 	*out = (struct session_account){
-		.read = t->read + decoder_decoded(src->decoder, class),
+		/* The streams of another machine have a decoder each. */
+		.read = t->read + (machine ? 0 : decoder_decoded(src->decoder, class)),
 		.early = t->early,
 		.rest = t->rest,
 	};
@@ -39,6 +41,7 @@ void session_read_account(struct session *s, uint16_t class, struct session_acco
 	out->is_exact = kernel.is_exact;
 	out->is_sum = kernel.is_sum;
 	out->sum_read = kernel.read;
+	out->arrived = machine ? s->machines[machine].samples + kernel.dropped : kernel.read;
 }
 
 void session_clear_at_stop(struct session *s, uint8_t *bytes, uint32_t n)
@@ -55,16 +58,24 @@ uint32_t session_programs(struct session *s, uint16_t class, uint32_t *ids, uint
 	return src->ops->programs ? src->ops->programs(src, class, ids, max) : 0;
 }
 
+static bool is_sample(const struct slot *slot)
+{
+	const struct perf_event_header *rec = slot->rec;
+
+	return rec->type == PERF_RECORD_SAMPLE;
+}
+
 static void count_slots(struct session *s)
 {
 	for (; s->next_slot < s->nr_slots; s->next_slot++) {
 		const struct slot *slot = &s->slots[s->next_slot];
-		const struct machine *m = &s->machines[slot->flags >> SLOT_MEMBER_SHIFT];
-		const struct decoder *d = m->source->decoder;
+		struct machine *m = &s->machines[slot->flags >> SLOT_MEMBER_SHIFT];
 		int n = 0;
 
-		if (!(slot->flags >> SLOT_OWN_SHIFT & SLOT_OWN_MASK))
-			n = decoder_decode(d, slot->rec, s->batch, BATCH_MAX);
+		if (!(slot->flags >> SLOT_OWN_SHIFT & SLOT_OWN_MASK)) {
+			n = decoder_decode(m->source->decoder, slot->rec, s->batch, BATCH_MAX);
+			m->samples += is_sample(slot);
+		}
 		for (int i = 0; i < n; i++)
 			s->samples[s->batch[i].class].rest++;
 	}

@@ -298,7 +298,8 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		const struct source_ops *ops = m->source->ops;
 		const struct decoder *d = m->source->decoder;
 		int left = s->nr_slots - s->next_slot, got;
-		bool own = is_own(slot);
+		bool own = is_own(slot), is_counted = own || m != s->machines;
+		const struct perf_event_header *rec = slot->rec;
 
 		if (!s->has_base && slot->time)
 			session_set_base(s, slot->time);
@@ -311,8 +312,9 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		if (got) {
 			if (m->vcpus)
 				vcpus_apply(m->vcpus, &s->batch[n], got);
-			for (int i = n; own && i < n + got; i++)
+			for (int i = n; is_counted && i < n + got; i++)
 				s->samples[s->batch[i].class].read++;
+			m->samples += got;
 			n += got;
 			s->next_slot += got;
 			s->stats.events += got;
@@ -321,8 +323,7 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		}
 		if (n == BATCH_MAX)
 			break;
-		if (!own &&
-		    ((const struct perf_event_header *)slot->rec)->type == PERF_RECORD_CGROUP)
+		if (!own && rec->type == PERF_RECORD_CGROUP)
 			groups_note(m->groups, slot->rec);
 		got = own ? ops->decode(m->source, slot, &s->batch[n])
 			  : decoder_decode(d, slot->rec, &s->batch[n], BATCH_MAX - n);
@@ -334,6 +335,7 @@ static int decode_slots(struct session *s, uint32_t *flags)
 		if (got && s->batch[n].class == EVENT_LOST)
 			*flags |= BATCH_LOST;
 		n += got;
+		m->samples += !own && rec->type == PERF_RECORD_SAMPLE;
 		s->next_slot++;
 	}
 	return n;

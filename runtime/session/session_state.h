@@ -21,6 +21,8 @@ struct machine {
 	struct resolve *resolve; /* NULL: nothing to symbolize */
 	struct vcpus *vcpus;	 /* a guest whose events are those of its threads here; or NULL */
 	uint64_t lost, summed_losses; /* sums of its LOST and LOST_SAMPLES records so far */
+	uint64_t samples; /* that came from another machine, also those of events that nobody reads
+			   */
 };
 
 /* The samples of a class so far, besides those that the decoder has counted. */

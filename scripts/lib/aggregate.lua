@@ -5,7 +5,6 @@
 ---   local waits = aggregate.new('quantiles', { 'comm' })
 ---   waits:add(ns, ev.comm)
 ---   waits:print(out)
-local addresses = require 'bindings.print.addresses'
 local aggregate_text = require 'lib.aggregate_text'
 local array = require 'lib.array'
 local check = require 'bindings.base.check'
@@ -21,11 +20,28 @@ local aggregate = {}
 
 local OTHER = aggregate_text.OTHER
 local MAX_PARTS = 4
+local EXACT = 2 ^ 53 -- integers beyond are not numbers of Lua
 local WITHOUT_UNIT = { count = true, variance = true } -- columns
+
+local abs = math.abs
 
 local function add(a, b) return a + b end
 
 local function add_average(a, b) return { count = a.count + b.count, total = a.total + b.total } end
+
+--- Adds a number to a sum, which is kept as a number and what that lacks.
+local function add_wide(values, at, n)
+  local before = values[at]
+  local sum = before + n
+  values[at] = sum
+  if abs(sum) < EXACT then return end
+  local part = sum - before -- of n; what is left of both is exact (Knuth's TwoSum)
+  values[at + 1] = values[at + 1] + (before - (sum - part)) + (n - part)
+end
+
+local ADD_WIDE = [[local n = tonumber(v)
+    add_wide(values, at, n)
+    if type(v) ~= 'number' then values[at + 1] = values[at + 1] + lacks(v, n) end]]
 
 local function merge_hists(a, b)
   local sum = hist.new()
@@ -57,14 +73,14 @@ local function least(a, b) return wide.is_less(b, a) and b or a end
 
 local function greatest(a, b) return wide.is_less(a, b) and b or a end
 
---- add: source of the statement that adds v to the value of id i; values: number of arguments before the keys; width:
---- numbers by id; merge: makes two values one. A histogram takes about 4 KiB, hence the lower limit. The bucket of a
---- linear histogram is a part of its key.
+--- numbers by id; total: which of them is the sum; merge: makes two values one. A histogram takes about 4 KiB, hence
+--- the lower limit. The bucket of a linear histogram is a part of its key.
+--- lower limit. The bucket of a linear histogram is a part of its key.
 local KINDS = {
   count = { max_keys = 65536, add = 'values[i] = values[i] + 1', values = 0, merge = add },
-  sum = { max_keys = 65536, add = 'values[i] = values[i] + tonumber(v)', values = 1, merge = add },
-  avg = { max_keys = 65536, values = 1, width = 2, merge = add_average, add = [[local at = 2 * i
-    values[at], values[at + 1] = values[at] + 1, values[at + 1] + tonumber(v)]] },
+  sum = { max_keys = 65536, add = 'local at = 2 * i ' .. ADD_WIDE, values = 1, width = 2, total = 0, merge = add },
+  avg = { max_keys = 65536, values = 1, width = 3, total = 1, merge = add_average, add = [[local at = 3 * i + 1
+    values[at - 1] = values[at - 1] + 1 ]] .. ADD_WIDE },
   min = { max_keys = 65536, values = 1, width = 3, is_extreme = true, merge = least, add = extreme '<' },
   max = { max_keys = 65536, values = 1, width = 3, is_extreme = true, merge = greatest, add = extreme '>' },
   hist = { max_keys = 4096, add = 'values:add(i, v)', values = 1, hists = true, buckets = true, merge = merge_hists },
@@ -99,7 +115,7 @@ local function add_source(kind, parts)
   local complete = parts > 0 and ('if k%d == nil then missing() end  '):format(parts) or ''
   args = args == '' and 'extra' or args .. ', extra'
   return ([[
-local id, values, refuse, surplus, missing, is_wide, lacks, low, high, step, last = ...
+local id, values, refuse, surplus, missing, is_wide, lacks, add_wide, low, high, step, last = ...
 local floor = math.floor
 return function(%s, extra) %s%s end, function(%s) %s end]]):format(table.concat(names, ', '), complete, body, args,
     body)
@@ -154,12 +170,13 @@ end
 ---@param kind 'count'|'sum'|'avg'|'min'|'max'|'hist'|'lhist'|'quantiles'|'stats'
 ---@param keys string[] names of the key columns, at most 4; keys are numbers, integer64s or strings
 ---@param settings? { name?: string, value?: string, max_keys?: integer, stacks?: table<string, boolean>,
---- session?: Session, addresses?: table<string, boolean>, low?: number, high?: number, step?: number,
+--- session?: Session, addresses?: table<string, boolean|fun(n: any): any>, low?: number, high?: number, step?: number,
 --- unit?: string } name: name of the table in JSON and CSV; value: name of the column of the count or sum;
 --- max_keys: default 65536, 4096 with quantiles; stacks: the keys that are `ev._stack`: they are printed as stacks, and
 --- those of the same functions are one entry; session: required for stacks; addresses: the keys, or the column of the
---- value, that are printed in hexadecimal; low, high, step: required for lhist: its buckets are those below low, [low,
---- low + step), ..., and from high; unit: of the values, such as 'ns', which text has as '1.08 s' or '64 KiB'
+--- value, that are printed in hexadecimal, or as a function returns them; low, high, step: required for lhist: its
+--- buckets are those below low, [low, low + step), ..., and from high; unit: of the values, such as 'ns', which text
+--- has as '1.08 s' or '64 KiB'
 ---@return Aggregate
 function aggregate.new(kind, keys, settings)
   settings = settings or {}
@@ -212,7 +229,7 @@ function aggregate.new(kind, keys, settings)
   }, Aggregate)
   local refuse, surplus, missing = failures(kind, how, keys)
   self.add, self.call = assert(loadstring(add_source(how, #keys), '=' .. kind))(self._keys.id, values, refuse, surplus,
-    missing, check.is_wide, wide.lacks, low, high, step, self._last)
+    missing, check.is_wide, wide.lacks, add_wide, low, high, step, self._last)
   self._add = self.add
   countable.add_function(self.call, self)
   return self
@@ -220,10 +237,10 @@ end
 
 --- Returns what a tally counts of an event with a key and a value, both C expressions.
 local function counted(self, key, value)
-  local width = KINDS[self._kind].width or 1
-  local into = { into = self._values, width = width, at = width - 1, value = value }
-  return { keys = self._keys, key = key, hist = self._hists and into or nil,
-    sums = not self._hists and { into, width > 1 and { into = self._values, width = width, at = 0 } or nil } or nil }
+  local width, total = KINDS[self._kind].width or 1, KINDS[self._kind].total
+  local into = { into = self._values, width = width, at = total or 0, value = value, add = total and add_wide }
+  return { keys = self._keys, key = key, hist = self._hists and into or nil, sums = not self._hists
+    and { into, self._kind == 'avg' and { into = self._values, width = width, at = 0 } or nil } or nil }
 end
 
 --- Makes the events of a class count, in the kernel if possible. Returns the handler. Only valid in start().
@@ -285,15 +302,17 @@ end
 --- Returns the value of an id: a number, an average, or a histogram.
 local function value_of(self, id)
   if self._hists then return self._values:get(id) end
-  if self._kind == 'avg' then return { count = self._values[2 * id], total = self._values[2 * id + 1] } end
-  if KINDS[self._kind].is_extreme then return wide.whole(self._values[3 * id + 1], self._values[3 * id + 2]) end
-  return self._values[id]
+  local kind, values = KINDS[self._kind], self._values
+  if not kind.width then return values[id] end
+  local at = kind.width * id + (kind.total or 1)
+  local whole = wide.whole(values[at], values[at + 1])
+  return self._kind == 'avg' and { count = values[at - 1], total = whole } or whole
 end
 
 --- Returns what entries of a value are sorted by.
 local function weight_of(self, value)
   if self._hists then return value:stats().count end
-  if type(value) == 'table' then value = value.total / value.count end
+  if type(value) == 'table' then value = tonumber(value.total) / value.count end
   return value == value and tonumber(value) or -math.huge
 end
 
@@ -376,7 +395,7 @@ end
 
 --- Returns the number in a column of an entry's value.
 local function column_of(self, value, name)
-  if self._kind == 'avg' then return value[name] or value.total / value.count end
+  if self._kind == 'avg' then return value[name] or tonumber(value.total) / value.count end
   local has_buckets = KINDS[self._kind].buckets
   if has_buckets or not self._hists then return has_buckets and weight_of(self, value) or value end
   local stats, percent = value:stats(), name:match '^p(%d+)$'
@@ -393,7 +412,8 @@ local function order(self, sort)
   end
   return function(a, b)
     local x, y = column_of(self, a.value, sort), column_of(self, b.value, sort)
-    if x ~= y then return tonumber(x) > tonumber(y) end
+    x, y = x == x and tonumber(x) or -math.huge, y == y and tonumber(y) or -math.huge
+    if x ~= y then return x > y end
     return by_key(a, b)
   end
 end
@@ -434,7 +454,7 @@ local function add_rows(self, rows, entry, out)
     for i, name in ipairs(self._names) do
       local part = entry.key[i]
       local is_list = self._stacks[name] and part ~= OTHER and out:takes_rows()
-      row[name] = is_list and self._session.stack_lines(part) or self._addresses[name] and addresses.text(part) or part
+      row[name] = is_list and self._session.stack_lines(part) or aggregate_text.shown(self, name, part)
     end
     rows[#rows + 1] = row
     return row
@@ -453,22 +473,18 @@ local function add_rows(self, rows, entry, out)
   else
     local row = new_row()
     local sum = self._kind == 'avg' and entry.value.total or self._kind == 'sum' and entry.value or 0
-    if math.abs(sum) >= 2 ^ 53 and not self._is_rounded then
+    if type(sum) == 'number' and math.abs(sum) >= EXACT and not self._is_rounded then
       self._is_rounded = true
-      out:warn(('%s: sums of 2^53 and more are rounded'):format(self._spec.name))
+      out:warn(('%s: sums of more than 64 bits are rounded'):format(self._spec.name))
     end
     for i = #self._names + 1, #self._spec.columns do
       local name = self._spec.columns[i].name
       local value = column_of(self, entry.value, name)
-      row[name] = self._addresses[name] and addresses.text(value) or value
+      row[name] = aggregate_text.shown(self, name, value)
     end
     if not self._hists then return end
     row[self._histogram] = entry.value
-    local stats = entry.value:stats()
-    local negative = stats.negative
-    if stats.max == 0x7fffffffffffffffULL then
-      out:warn(('%s: values of 2^63 and more count as 2^63 - 1'):format(self._spec.name))
-    end
+    local negative = entry.value:stats().negative
     if negative > 0 then out:warn(('%s: counted %d negative values as 0'):format(self._spec.name, negative)) end
   end
 end
@@ -496,7 +512,7 @@ function Aggregate:has_column(name)
 end
 
 --- Calls a function with each entry, largest first. Keys beyond max_keys are one entry, the last, with keys '(other)'.
----@param each fun(value: number|Hist, ...: any) the count or sum, or the histogram, and the keys
+---@param each fun(value: number|integer64|Hist, ...: any) the count or sum, or the histogram, and the keys
 function Aggregate:each(each)
   for _, entry in ipairs(entries(self, math.huge)) do each(entry.value, unpack(entry.key, 1, #self._names)) end
 end

@@ -11,7 +11,7 @@ local words = {}
 
 --- Variables of bpftrace. A program that assigns one of these names has a variable of its own.
 local VARIABLES = { pid = 'ev._pid', tid = 'ev._tid', comm = 'ev._comm', cpu = 'ev._cpu', nsecs = 'ev._time',
-  probe = 'ev._event', ustack = 'stack', kstack = 'stack' }
+  probe = 'ev._event', func = 'ev.func', ustack = 'stack', kstack = 'stack' }
 local SIGNS = { ['!='] = '~=', ['&&'] = ' and ', ['||'] = ' or ' }
 
 --- What has an equivalent elsewhere: what is wrong, and what to write. %s is the word.
@@ -29,7 +29,6 @@ local ELSEWHERE = {
   kaddr = { 'there is no kaddr()', 'write profscript kcore' },
   ntop = { 'ntop() is ip() here', 'write ip(ev.saddr)' },
   strftime = { 'there is no strftime()', 'tables have the time of day, and trace has it in each line' },
-  func = { 'func is the event here', 'write ev._event' },
   stddev = { 'stddev() is a column of stats() here', 'write stats(VALUE, KEY)' },
   variance = { 'variance() is a column of stats() here', 'write stats(VALUE, KEY)' },
   str = { 'str() takes the name of a field', 'write str(ev.NAME)' },

@@ -28,6 +28,14 @@ function fs.list(path)
   return sys.readdir(path)
 end
 
+--- Returns where a symbolic link leads.
+---@param path string
+---@return string? target nil: it is none, or cannot be read
+function fs.link(path)
+  check.is(path, 'string', 'fs.link takes a path')
+  return sys.link(path)
+end
+
 --- Returns whether a file or directory exists.
 ---@param path string
 ---@return boolean

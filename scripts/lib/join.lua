@@ -15,6 +15,7 @@
 --- events may have falsified, if the script has the handler `lost`.
 local check = require 'bindings.base.check'
 local countable = require 'bindings.base.countable'
+local joins = require 'bpf.handlers.joins'
 local map = require 'lib.map'
 local units = require 'lib.units'
 
@@ -41,6 +42,12 @@ Join.__index = Join
 ---@field expires? number|string time after which a start does not count, in ns or as text: '10s'; default: none
 ---@field max? integer open starts; default: 65536. Beyond it, those older than the average are dropped
 
+--- Returns what a join has found. A start that finish() takes is kept to be used again.
+local function found(self)
+  return { found = self._found > 0 or self._free[1] ~= nil, ends = self.unstarted,
+    starts = self.replaced + self.evicted + self:count() }
+end
+
 --- Returns a join.
 ---@param settings? JoinSettings
 ---@return Join
@@ -55,8 +62,10 @@ function join.new(settings)
   local self = setmetatable({
     unstarted = 0, replaced = 0, expired = 0, doubtful = 0, evicted = 0,
     _expires = expires, _max = settings.max or MAX, _until = -math.huge, _open = map.new(), _free = {}, _n_free = 0,
+    _found = 0,
   }, Join)
   self.lost = function(gap) self._until = math.max(self._until, gap.to) end
+  joins.add(self, found)
   return self
 end
 
@@ -75,7 +84,7 @@ local function evict(self)
   local average = total / #open
   for _, key in ipairs(open) do
     if self._open:get(key).time <= average then
-      release(self, self._open:take(key))
+      self._open:take(key)
       self.evicted = self.evicted + 1
     end
   end
@@ -141,16 +150,34 @@ function Join:finish(key, time)
   return ns > 0 and ns or 0, start.a, start.b, start.c, start.d
 end
 
---- Gives the start of a key to another key, which loses its own. For threads that get the id of their process, because
---- they execute a program:
----
----   [session.id_changes()] = function(ev) calls:move(ev.old_pid, ev.pid) end
+--- Gives the start of a key to another key, which loses its own.
 ---@param before any
 ---@param after any
 function Join:move(before, after)
-  local start, other = take(self._open, before), take(self._open, after)
-  if other then release(self, other) end
+  local start = take(self._open, before)
+  take(self._open, after)
   if start then set(self._open, after, start) end
+end
+
+--- Lets starts go on when their thread gets another id: one that executes a program gets that of its process. For joins
+--- whose keys are threads, in start():
+---
+---   return calls:follow(session, {
+---     ['raw_syscalls:sys_enter'] = function(ev) calls:start(ev._tid, ev._time) end,
+---     ...
+---   })
+---
+--- Nothing is followed where these events are not known: in recordings without sched:sched_process_exec, in pid
+--- namespaces, and on other machines (`pull=`).
+---@param session Session
+---@param handlers table to which a handler is added
+---@return table handlers
+function Join:follow(session, handlers)
+  local changes, is_foreign = session.id_changes()
+  if not changes or is_foreign then return handlers end
+  self._moved = function(ev) self:move(ev.old_pid, ev.pid) end
+  handlers[changes] = self._moved
+  return handlers
 end
 
 --- Returns the number of open starts.
@@ -169,8 +196,12 @@ countable.add(Join, {
       expires = self._expires,
       refuse = self._max ~= MAX and 'the number of open starts is limited' or nil,
       lost = self.lost,
+      moved = self._moved,
       update = function(counts, waiting)
-        for name, n in pairs(counts) do self[name] = self[name] + n end
+        for name, n in pairs(counts) do
+          local counter = name == 'found' and '_found' or name
+          self[counter] = self[counter] + n
+        end
         self._waiting = waiting
       end,
     }

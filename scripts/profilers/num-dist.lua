@@ -7,14 +7,18 @@ local intern = require 'lib.intern'
 local tables = require 'lib.table'
 local units = require 'lib.units'
 
+local MOST_NEGATIVE = -0x7fffffffffffffffLL - 1
 local MAX_INSTANCES = 4096 -- CPUs or threads with a row of their own; all others share one
+
+--- Returns the number of an absolute value.
+local function negated(value) return value == 0x8000000000000000ULL and MOST_NEGATIVE or -value end
 
 --- Returns the quantile q of both histograms. The histogram of negative numbers holds absolute values.
 local function quantile(positive, negative, q)
   local n_positive, n_negative = positive and positive:stats().count or 0, negative and negative:stats().count or 0
   local rank = math.max(1, math.ceil(q * (n_positive + n_negative)))
   if rank > n_negative then return positive:quantile((rank - n_negative) / n_positive) end
-  return -negative:quantile((n_negative - rank + 1) / n_negative)
+  return negated(negative:quantile((n_negative - rank + 1) / n_negative))
 end
 
 --- Returns the variance of the values of both.
@@ -28,14 +32,12 @@ local function fill(row, positive, negative)
   local p, n = positive and positive:stats(), negative and negative:stats()
   row.calls = (p and p.count or 0) + (n and n.count or 0)
   row.total = n and tonumber(p and p.sum or 0) - tonumber(n.sum) or p.sum
-  row.min, row.max = n and -n.max or p.min, p and p.max or -n.min
+  row.min, row.max = n and negated(n.max) or p.min, p and p.max or negated(n.min)
   row.avg = math.floor(tonumber(row.total) / row.calls)
-  for _, stats in pairs { p or n, n or p } do
-    if stats.avg ~= stats.avg then row.avg, row.total = stats.avg, stats.avg end -- the sum is too large
-  end
   row.variance = variance(p, n)
   row.stddev = math.sqrt(row.variance)
   row.p99 = quantile(positive, negative, 0.99)
+  row.value = { positive = positive, negative = negative }
   return row
 end
 
@@ -46,7 +48,7 @@ local function new_distributions(list, opt, session)
   local keys, slots = intern.new(1, MAX_INSTANCES), (MAX_INSTANCES + 1) * #list
   return {
     list = list, perins = opt.perins, keys = keys, positive = hist.set(slots), negative = hist.set(slots),
-    numbers = session.tally { keys = opt.perins and keys or nil }, without = 0, huge = 0,
+    numbers = session.tally { keys = opt.perins and keys or nil }, without = 0,
     spec = tables.new('distribution', {
       { name = 'instance', title = ('[%s]'):format(session.instance_title), align = 'left', show = opt.perins },
       { name = 'event', align = 'left' },
@@ -58,6 +60,7 @@ local function new_distributions(list, opt, session)
       { name = 'max', width = 8, unit_of = unit_of },
       { name = 'stddev', width = 8, unit_of = unit_of, data_only = not opt.variance },
       { name = 'variance', width = 16, format = '%.3f', data_only = not opt.variance },
+      { name = 'value', metric = 'histogram', unit_of = unit_of },
     }),
   }
 end
@@ -92,12 +95,11 @@ local function report(self, out)
   out:table(self.spec, rows_of(self))
   self.positive:clear()
   self.negative:clear()
-  local without, huge = self.numbers:ignored() - self.without, self.numbers:too_large() - self.huge
+  local without = self.numbers:ignored() - self.without
   if without > 0 then
     out:warn(('num-dist: ignored %d events without a number (division by zero)'):format(without))
   end
-  if huge > 0 then out:warn(('num-dist: %d numbers of 2^63 or more count as 2^63'):format(huge)) end
-  self.without, self.huge = self.without + without, self.huge + huge
+  self.without = self.without + without
 end
 
 return {

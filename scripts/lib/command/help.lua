@@ -168,8 +168,10 @@ end
 local QUESTIONS = {
   { 'what happens, and how often',
     'trace exec repl sql top num-dist stat percpu-stat hrcount hrtimer signal event-lost misc' },
-  { 'how long from one event to another', 'multi-trace syscalls rundelay nested-trace blktrace kvm-exit bpf:kvm_exit' },
-  { 'who uses the CPUs', 'profile oncpu offcpu task-state sched-migrate cpu-util irq-off watchdog lock' },
+  { 'how long from one event to another', 'multi-trace syscalls rundelay nested-trace kvm-exit bpf:kvm_exit' },
+  { 'who uses the CPUs', 'profile oncpu offcpu task-state sched sched-migrate cpu-util irq-off watchdog lock' },
+  { 'who talks over the network', 'tcp drops epoll' },
+  { 'files and disks', 'files blktrace' },
   { 'memory', 'page-faults kmemleak kmemprof breakpoint kvmmmu' },
   { 'hardware', 'hwstat llcstat tlbstat ldlat-loads ldlat-stores split-lock' },
 }

@@ -61,16 +61,18 @@ function ldlat.start(settings, opt, out, session)
     columns[#columns + 1] = { name = name, title = name .. '(cycles)', metric = name == 'total' and 'counter' or nil,
       format = (name == 'avg' or is_spread) and '%.1f' or nil, data_only = is_spread }
   end
+  columns[#columns + 1] = { name = 'latency', title = 'latency(cycles)', metric = 'histogram' }
   local spec = tables.new(settings.name, columns)
 
   local function report()
     local rows = {}
     for id = 0, keys:count() - 1 do
-      local s = hists:get(id):stats()
+      local cycles = hists:get(id)
+      local s = cycles:stats()
       rows[id + 1] = {
         instance = keys:part(id, 1), source = datasrc.text(keys:part(id, 2)), samples = s.count,
         total = s.sum, min = s.min, avg = s.avg, max = s.max,
-        stddev = s.stddev, variance = s.variance,
+        stddev = s.stddev, variance = s.variance, latency = cycles,
       }
     end
     table.sort(rows, function(a, b)

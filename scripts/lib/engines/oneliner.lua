@@ -9,6 +9,7 @@ local addresses = require 'bindings.print.addresses'
 local aggregate = require 'lib.aggregate'
 local bpftrace_words = require 'lib.bpftrace_words'
 local failure = require 'bindings.base.failure'
+local field_names = require 'lib.sql.names'
 local lua_source = require 'bindings.base.lua_source'
 local globals = require 'bindings.options.globals'
 local nearest = require 'lib.nearest'
@@ -121,9 +122,11 @@ local function unit_of(value, kind)
   return field and units.of_field(field)
 end
 
---- Returns the field that an expression is; nil for any other expression.
+--- Returns the field that an expression is, and true; or the one to which it adds a number.
 local function field_of(expression)
-  return expression:match '^ev%.([%a_][%w_]*)$' or expression:match "^ev%['(%a+)'%]$"
+  local field = expression:match '^ev%.([%a_][%w_]*)$' or expression:match "^ev%['(%a+)'%]$"
+  if field then return field, true end
+  return expression:match '^ev%.([%a_][%w_]*)%s*[-+]%s*%d%w*$' or expression:match '^%d%w*%s*%+%s*ev%.([%a_][%w_]*)$'
 end
 
 local function new_aggregation(kind, title, args, session)
@@ -132,7 +135,8 @@ local function new_aggregation(kind, title, args, session)
     local name = IS_STACK[args[i]] and not used.stack and 'stack' or column_name(args[i], used)
     used[name] = true
     stacks[name] = IS_STACK[args[i]]
-    fields[#fields + 1] = { name = name, field = field_of(args[i]), found = found }
+    local field, is_field = field_of(args[i])
+    fields[#fields + 1] = { name = name, field = field, found = found, is_key = is_field }
     names[#names + 1] = name
   end
   if kind == 'min' or kind == 'max' then
@@ -242,19 +246,27 @@ local function as_data(source, kind, args)
   return data
 end
 
---- Returns the source with the fields that print() and row{} show in a call of `shown`, which writes addresses as such.
+--- Returns the letter of a format for each of its arguments: 's' for %-8s.
+local function letters(format)
+  local list = {}
+  for letter in format:gsub('%%%%', ''):gmatch '%%[^%a]*(%a)' do list[#list + 1] = letter end
+  return list
+end
+
+--- Returns the source with the fields that print(), row{} and %s of printf() show in a call of `shown`, which writes
+--- addresses as such.
 local function with_shown(source, program)
   local parts, copied, at, before, found = {}, 1, 1, nil, {}
   while at <= #source do
     local after, token = lua_source.next(source, at)
     local is_call = before ~= '.' and before ~= ':' and before ~= 'function'
-    local open = is_call and (token == 'print' and source:match('^%s*()%(', after)
+    local open = is_call and ((token == 'print' or token == 'printf') and source:match('^%s*()%(', after)
       or token == 'row' and source:match('^%s*%(?%s*(){', after))
     local args, stop = arguments(source, open or #source + 1)
-    local is_changed = false
+    local kinds, is_changed = token == 'printf' and args and letters(args[1] or ''), false
     for i, arg in ipairs(args or {}) do
       local field = field_of(arg)
-      if field then
+      if field and (not kinds or kinds[i - 1] == 's') then
         program._keys[#program._keys + 1] = { name = field, field = field, found = found }
         args[i], is_changed = ("shown('%s', %s)"):format(field, arg), true
       end
@@ -278,7 +290,7 @@ end
 ---@field resolves boolean it looks up addresses
 ---@field stacks? boolean a key is the stack of the event
 ---@field stack_part? 'kernel'|'user' only these frames of it
----@field package _keys { name: string, field?: string, found: table<string, boolean> }[]
+---@field package _keys { name: string, field?: string, found: table<string, any>, is_key?: boolean }[]
 ---@field package _data? table what it does, if that is one call
 local Program = {}
 Program.__index = Program
@@ -308,12 +320,19 @@ function Program:refuses_sort(sort)
   return ("there is no column '%s'; --sort takes %s"):format(sort, table.concat(known, ', '))
 end
 
---- Finds the fields of an event that are shown as addresses.
+--- Finds the fields of an event that are shown as addresses, and the keys that are shown as names: if all events have
+--- the same.
 ---@param event table description
 function Program:find_addresses(event)
-  local is_address = addresses.of(event)
+  local is_address, texts = addresses.of(event), nil
   for _, key in ipairs(self._keys) do
-    if key.field and is_address[key.field] then key.found[key.name] = true end
+    local field, before = key.field, key.found[key.name]
+    if field and event.fields[field] then
+      texts = texts or key.is_key and field_names.texts(event)
+      key.is_address = key.is_address or is_address[field] or false
+      local how = key.is_key and texts[field] or key.is_address
+      key.found[key.name] = (before == nil or before == how) and how or key.is_address
+    end
   end
 end
 

@@ -4,10 +4,10 @@ local lacks = {}
 
 local SWITCH = 'sched:sched_switch'
 
--- What tells who runs and who waits, and what is not shown without it.
+-- What says who runs and who waits, what is not shown without it, and what can take its place.
 local EVENTS = {
   { SWITCH, 'it is not shown who runs and who waits' },
-  { 'sched:sched_wakeup', 'waits that begin with a wakeup are not shown' },
+  { 'sched:sched_wakeup', 'waits that begin with a wakeup are not shown', 'sched:sched_waking' },
   { 'sched:sched_wakeup_new', 'the first wait of each new task is not shown' },
   { 'sched:sched_migrate_task', 'a task that waits and is migrated is shown at its first CPU until it runs' },
 }
@@ -18,10 +18,13 @@ local EVENTS = {
 ---@return string[]
 function lacks.events(exported, has)
   local lines, is_about_it = {}, false
-  for _, one in ipairs(EVENTS) do is_about_it = is_about_it or exported[one[1]] or false end
+  for _, one in ipairs(EVENTS) do
+    is_about_it = is_about_it or exported[one[1]] or one[3] and exported[one[3]] or false
+  end
   if not is_about_it or not exported[SWITCH] and has(SWITCH) then return lines end
   for _, one in ipairs(EVENTS) do
-    if not has(one[1]) then lines[#lines + 1] = ('the recording has no %s: %s'):format(one[1], one[2]) end
+    local is_there = has(one[1]) or one[3] and has(one[3])
+    if not is_there then lines[#lines + 1] = ('the recording has no %s: %s'):format(one[1], one[2]) end
     if not exported[SWITCH] then return lines end
   end
   return lines

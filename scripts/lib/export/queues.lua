@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Run queues: who is runnable and waits for a CPU, according to sched_switch, and to sched_wakeup, sched_wakeup_new
---- and sched_migrate_task if they are there. A wait begins when a task wakes up, or when it is switched out while
---- runnable; it ends when the task runs. After a loss, and when a task turns up in a place where it cannot have come
---- from, what is known of its wait is dropped. If the switches of many tasks are not seen (-p), nothing more is told.
+--- Run queues: who is runnable and waits for a CPU, according to sched_switch, and to sched_wakeup or sched_waking,
+--- sched_wakeup_new and sched_migrate_task if they are there. A wait begins when a task wakes up, or is switched out
+--- while runnable; it ends when the task runs. After a loss, and when a task turns up in a place where it cannot
+--- have come from, what is known of its wait is dropped: where some switches are missing, there are holes. If the
+--- switches of many tasks are not seen (-p), nothing more is said.
 local ffi = require 'ffi'
 local sched_switch = require 'bindings.expr.sched_switch'
 
 local cast = ffi.cast
 local queues = {}
 
-local MAX_BROKEN = 1 / 50 -- of the switches, after which they are those of some tasks only
+local MAX_BROKEN = 1 / 4 -- of the switches: half are broken if only some tasks are seen, few if the kernel hides some
 
 ---@class RunQueues
 ---@field is_partial boolean many switches are missing
@@ -126,6 +127,15 @@ local function read_wakeups(event, waits)
   end)
 end
 
+--- sched_waking comes before the CPU is chosen; a migration follows if it is another one.
+local function read_wakings(event, waits)
+  local running, since, begin = waits.running, waits.since, waits.begin
+  return reader(event, function(e, p)
+    local tid, cpu = p.pid, p.target_cpu
+    if running[cpu] ~= tid and not since[tid] then begin(tid, cpu, e.time) end
+  end)
+end
+
 local function read_migrations(event, waits)
   local since, cpu_of, change = waits.since, waits.cpu_of, waits.change
   return reader(event, function(e, p)
@@ -150,6 +160,7 @@ end
 local HANDLERS = {
   ['sched:sched_switch'] = { read_switches, 'prev_state' },
   ['sched:sched_wakeup'] = { read_wakeups, 'target_cpu' },
+  ['sched:sched_waking'] = { read_wakings, 'target_cpu' },
   ['sched:sched_wakeup_new'] = { read_wakeups, 'target_cpu' },
   ['sched:sched_migrate_task'] = { read_migrations, 'dest_cpu' },
 }

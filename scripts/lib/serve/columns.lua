@@ -39,6 +39,10 @@ end
 --- Returns the name without its unit, the base unit and the divisor.
 local function unit_of(column)
   local unit, rest = units.of(column)
+  if column.unit then -- which its name may say, too
+    local said, without = units.of { name = column.name }
+    rest = said == unit and without or nil
+  end
   local known = units.get(unit)
   if not known or not known.base then return word(column.name), nil, 1 end
   return rest == '' and '' or word(rest or column.name), known.base, known.divisor
@@ -55,8 +59,9 @@ end
 local function name_of(prefix, column, kind)
   local base, unit, divisor = unit_of(column)
   local name = prefix
-  -- "value" says nothing, and the table's name may say it already.
-  local is_said = kind == 'histogram' and base == 'value' or prefix:sub(-#base - 1) == '_' .. base
+  -- "value" says nothing, nor does "total" of seconds, and the table's name may say it already.
+  local is_said = kind == 'histogram' and base == 'value' or kind == 'counter' and unit and base == 'total'
+    or prefix:sub(-#base - 1) == '_' .. base
   if base ~= '' and not is_said then name = name .. '_' .. base end
   if unit and name:sub(-#unit - 1) ~= '_' .. unit then name = name .. '_' .. unit end
   if kind == 'counter' then

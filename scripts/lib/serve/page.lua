@@ -23,22 +23,36 @@ Page.__index = Page
 ---@return Page
 function page.new() return setmetatable({ tables = {} }, Page) end
 
---- Returns the counts of a histogram, or of a single value, by power of two: -2 for values below 0, -1 for 0.
+--- Returns the counts of a histogram, or of a single value, by power of two: -2 for values below 0, -1 for 0. Those of
+--- numbers below 0 may have a histogram of their own: { positive = Hist, negative = Hist }.
 local function hist_json(hist)
+  local parts = {}
+  if type(hist) == 'table' then
+    if hist.negative then parts[1] = ('[-2,%s]'):format(json.value(hist.negative:stats().count)) end
+    hist = hist.positive
+  end
   if type(hist) == 'number' then
     local exponent = hist < 0 and -2 or hist < 1 and -1 or select(2, math.frexp(hist)) - 1
     return ('[[%d,1]]'):format(exponent)
   end
-  local parts = {}
-  C.hist_log2(hist, log2)
-  for row = 0, LOG2_ROWS - 1 do
+  if hist then C.hist_log2(hist, log2) end
+  for row = 0, hist and LOG2_ROWS - 1 or -1 do
     if log2[row] > 0 then parts[#parts + 1] = ('[%d,%s]'):format(row - 2, json.value(log2[row])) end
   end
   return '[' .. table.concat(parts, ',') .. ']'
 end
 
-local function column_json(column, kind)
-  local unit = units.of(column)
+--- Returns the unit of a column: its own, or the one that all rows have.
+local function unit_of(column, rows)
+  local unit = column.unit_of and column.unit_of(rows[1])
+  for _, row in ipairs(unit and rows or {}) do
+    if column.unit_of(row) ~= unit then return end
+  end
+  return unit or units.of(column)
+end
+
+local function column_json(column, kind, rows)
+  local unit = unit_of(column, rows)
   return ('{"name":%s,"title":%s,"kind":"%s"%s%s}'):format(text.json(column.name),
     text.json((column.title or column.name):match '^%s*(.-)%s*$'), kind,
     column.scale and (',"scale":%d'):format(column.scale) or '',
@@ -54,7 +68,7 @@ function Page:table(spec, rows, kinds)
   local columns, list, shown = {}, {}, {}
   for _, column in ipairs(spec.columns) do columns[#columns + 1] = column end
   for _, column in ipairs(spec.histograms or {}) do columns[#columns + 1] = column end
-  for i, column in ipairs(columns) do list[i] = column_json(column, kinds[column.name] or 'none') end
+  for i, column in ipairs(columns) do list[i] = column_json(column, kinds[column.name] or 'none', rows) end
   for i = 1, math.min(#rows, MAX_ROWS) do
     local cells = {}
     for at, column in ipairs(columns) do

@@ -164,7 +164,7 @@ local function add_counts(family, series, exponent, count)
   series.counts[at] = series.counts[at] + count
 end
 
---- Adds a value, or those of a Hist, to those of a series.
+--- Adds a value, those of a Hist, or those of { positive = Hist, negative = Hist } to those of a series.
 local function add_values(family, series, hist)
   if not series.counts then
     series.counts, series.sum, series.count = {}, 0, 0
@@ -175,6 +175,15 @@ local function add_values(family, series, hist)
     add_counts(family, series, fraction == 0.5 and exponent - 1 or exponent, 1)
     series.sum, series.count = series.sum + hist, series.count + 1
     return
+  end
+  if type(hist) == 'table' then
+    if hist.negative then
+      local below = hist.negative:stats()
+      series.counts[1] = series.counts[1] + below.count
+      series.sum, series.count = series.sum - tonumber(below.sum), series.count + below.count
+    end
+    hist = hist.positive
+    if not hist then return end
   end
   C.hist_log2(hist, log2)
   C.hist_read(hist, stats)
@@ -230,7 +239,7 @@ end
 
 local function add_value(self, column, labels, key, value)
   local family, is_hist = column.family, column.kind == 'histogram'
-  if not (is_hist and type(value) == 'cdata' and not tonumber(value)) then
+  if not (is_hist and (type(value) == 'table' or type(value) == 'cdata' and not tonumber(value))) then
     value = tonumber(value)
     if not value or value ~= value or is_hist and math.abs(value) == math.huge then return end
     value = value * (column.factor or 1)

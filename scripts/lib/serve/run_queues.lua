@@ -118,7 +118,7 @@ function run_queues.read(list, rows, asked, limit)
   local takers, has_wakeups = {}, false
   for _, event in ipairs(list) do
     if event.class then takers[event.class] = queue:of(event) end
-    has_wakeups = has_wakeups or event.name == 'sched:sched_wakeup'
+    has_wakeups = has_wakeups or event.name == 'sched:sched_wakeup' or event.name == 'sched:sched_waking'
   end
   for i = math.max(0, first - BEFORE), last do
     local e = kept[i]

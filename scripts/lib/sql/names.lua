@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Names of numbers: the lists of names in the print formats of events, for the SQL functions symbolic(), ksymbol() and
---- others.
+--- others, and for keys of one-liners.
 local bit = require 'bit'
 local ffi = require 'ffi'
 local codegen = require 'bindings.print.printfmt_codegen'
+local kprintf = require 'bindings.print.kprintf'
 local parse = require 'bindings.expr.parse'
+local units = require 'bindings.base.units'
 
 local C = ffi.C
 local names = {}
@@ -141,6 +143,52 @@ function names.of(event)
   table.sort(lists, function(a, b) return a.field < b.field end)
   table.sort(functions)
   return lists, functions
+end
+
+local by_content = {} -- functions by list of names
+local of_context = setmetatable({}, { __mode = 'k' }) -- functions that return symbols
+
+--- Returns the function that returns the names of a list, the same one for the same names.
+local function text_of(list)
+  local parts, by_number = { list.separator or '' }, {}
+  for i, entry in ipairs(list.entries) do
+    parts[i + 1] = ('%s=%s'):format(tostring(entry[1]), entry[2])
+    local number = tonumber(entry[1])
+    by_number[number] = by_number[number] or entry[2]
+  end
+  local content = table.concat(parts, '\n')
+  if not by_content[content] then
+    local flags = list.separator and kprintf.flags(list.entries, list.separator)
+    by_content[content] = flags and function(n) return n ~= 0 and flags(n) or n end
+      or function(n) return by_number[tonumber(n)] or n end
+  end
+  return by_content[content]
+end
+
+--- Returns the function that returns the symbol at an address of the kernel.
+local function symbol_of(context)
+  of_context[context] = of_context[context] or function(address)
+    local symbol = context.symbol(address, true)
+    return symbol and symbol:gsub('%+0x0$', '') or units.address(address)
+  end
+  return of_context[context]
+end
+
+--- Returns functions that return the text of the numbers of an event, by field: names and symbols where its print
+--- format has them. Numbers without a name stay numbers.
+---@param event Event
+---@return table<string, fun(n: number|ffi.cdata*): any>
+function names.texts(event)
+  local lists, functions = names.of(event)
+  local texts = {}
+  for _, list in ipairs(lists) do
+    if list.mask == -1LL then texts[list.field] = text_of(list) end
+  end
+  for _, text in ipairs(functions) do
+    local field = text:match '^ksymbol%((.*)%)$'
+    if field then texts[field] = symbol_of(event.context) end
+  end
+  return texts
 end
 
 return names

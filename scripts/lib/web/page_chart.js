@@ -21,6 +21,7 @@ const charts = (function () {
   const shade = (count, max) => d3.interpolateRgbBasis(RAMPS[style()])(max <= 1 ? 1 : Math.log(count) / Math.log(max));
   const ramp = () => 'linear-gradient(90deg,' + RAMPS[style()].join(',') + ')';
   const columnOf = view => view.columns.find(column => column.name === view.charted);
+  const isOfCounters = view => model.periodsOf(view.columns) >= 0;
   const isHeat = view => !view.overview && !view.plain && model.histOf(view.columns) >= 0;
 
   // --- the time axis
@@ -40,6 +41,11 @@ const charts = (function () {
     const [from, to] = whole();
     zoomed = !part || model.reports.length && part[0] <= from && part[1] >= to ? null : part;
   }
+  // Moves the part that is drawn so that it contains a range.
+  function follow(range) {
+    const [a, b] = domain(), by = range.start < a ? range.start - a : range.to > b ? range.to - b : 0;
+    if (zoomed && by) zoom([a + by, b + by]);
+  }
   function zoomBy(factor, at) {
     const [a, b] = domain(), middle = at === undefined ? (a + b) / 2 : at;
     if ((b - a) * factor > 1e-4 || factor > 1) zoom([middle - (middle - a) * factor, middle + (b - middle) * factor]);
@@ -53,7 +59,10 @@ const charts = (function () {
     scale.range(ends);
   }
   function timeAxis(width) {
-    const ticks = scale.ticks(Math.max(2, Math.floor(width / 110))), factor = model.isWall() ? 1000 : 1;
+    const factor = model.isWall() ? 1000 : 1;
+    let n = Math.max(2, Math.floor(width / 110)), ticks = scale.ticks(n);
+    // There may be more than asked for: labels have up to 80 pixels.
+    while (n > 2 && ticks.length * 80 > width) ticks = scale.ticks(--n);
     const step = ticks.length > 1 ? (ticks[1] - ticks[0]) / factor : 1;
     return d3.axisBottom(scale).tickValues(ticks).tickSizeOuter(0)
       .tickFormat(tick => units.clock(Number(tick) / factor, model.isWall(), step));
@@ -63,21 +72,24 @@ const charts = (function () {
 
   function bins(view) {
     const bin = [], data = model.series(view), ends = scale.range();
-    data.points.forEach(point => {
-      const from = model.startOf(point.report), x = xOf(from), end = xOf(point.report.time);
+    const add = (from, to, values, counts) => {
+      const x = xOf(from), end = xOf(to), last = bin[bin.length - 1];
       if (end < ends[0] || x > ends[1]) return;
-      const last = bin[bin.length - 1];
       if (!last || end - last.x > 2) {
-        bin.push({ x, end, seconds: point.report.time - from, values: point.values.slice(),
-          counts: new Map(point.counts) });
+        bin.push({ x, end, seconds: to - from, values: values.slice(), counts: new Map(counts) });
         return;
       }
       last.end = end;
-      last.seconds += point.report.time - from;
-      point.values.forEach((value, i) => {
+      last.seconds += to - from;
+      values.forEach((value, i) => {
         last.values[i] = view.adds ? last.values[i] + value : Math.max(last.values[i], value);
       });
-      point.counts.forEach((count, e) => last.counts.set(e, (last.counts.get(e) || 0) + count));
+      counts.forEach((count, e) => last.counts.set(e, (last.counts.get(e) || 0) + count));
+    };
+    data.points.forEach(point => {
+      const from = model.startOf(point.report), n = point.periods.length, step = (point.report.time - from) / n;
+      if (!n) add(from, point.report.time, point.values, point.counts);
+      point.periods.forEach((values, i) => add(from + i * step, from + (i + 1) * step, values, point.counts));
     });
     return bin;
   }
@@ -143,34 +155,49 @@ const charts = (function () {
       mark => mark < 0 ? '≤ 0' : units.short(Math.round(Math.pow(2, mark) * unit.factor), unit.kind));
     view.max = max;
   }
+  // The rates of several counters, each a line: their sum has no meaning.
+  function drawRates(paint, bin, y, value, color, n) {
+    paint.lineWidth = 1.5;
+    for (let i = n; i >= 0; i--) {
+      paint.strokeStyle = color(i);
+      paint.beginPath();
+      if (bin.some(one => one.values[i] > 0)) {
+        bin.forEach(one => {
+          paint.lineTo(one.x, y(value(one, i)));
+          paint.lineTo(one.end, y(value(one, i)));
+        });
+      }
+      paint.stroke();
+    }
+  }
   // Bars of what is counted, per second and by row; lines of other values.
   function drawValues(view, paint, height) {
     const bin = bins(view), column = columnOf(view), unit = column ? units.of(column) : { kind: 'count', factor: 1 };
-    const colors = LINES[style()], tops = view.series.tops.length;
+    const colors = LINES[style()], tops = view.series.tops.length, isRates = view.adds && isOfCounters(view);
+    const color = i => colors[tops || i ? i < tops ? i : colors.length - 1 : 0];
     const value = (one, i) => view.adds ? Math.max(one.values[i], 0) / Math.max(one.seconds, 1e-9) : one.values[i];
     const sum = one => one.values.reduce((all, _, i) =>
-      view.adds ? all + value(one, i) : Math.max(all, value(one, i)), 0);
+      view.adds && !isRates ? all + value(one, i) : Math.max(all, value(one, i)), 0);
     const max = bin.reduce((most, one) => Math.max(most, sum(one)), 0) || 1;
     const y = d3.scaleLinear().domain([0, max * 1.05]).range([height - AXIS, TOP]);
     view.exponent = null;
     yAxis(view, y, steps(max, unit),
       tick => units.short(tick * unit.factor, unit.kind) + (view.adds && tick ? '/s' : ''));
-    if (view.adds) {
+    if (isRates) drawRates(paint, bin, y, value, color, tops);
+    else if (view.adds) {
       bin.forEach(one => {
         let under = 0;
         one.values.forEach((_, i) => {
           const part = value(one, i), wide = one.end - one.x;
           if (part <= 0) return;
-          paint.fillStyle = colors[tops || i ? i < tops ? i : colors.length - 1 : 0];
+          paint.fillStyle = color(i);
           paint.fillRect(one.x, y(under + part), Math.max(wide - (wide > 4 ? 1 : 0), 1), y(under) - y(under + part));
           under += part;
         });
       });
-      return;
     }
-    for (let i = tops; i >= 0; i--) {
-      paint.strokeStyle = paint.fillStyle = colors[tops ? i < tops ? i : colors.length - 1 : 0];
-      paint.lineWidth = 1.5;
+    for (let i = tops; i >= 0 && !view.adds; i--) {
+      paint.fillStyle = color(i);
       bin.forEach(one => {
         if (value(one, i) > 0) paint.fillRect(one.x, y(value(one, i)) - 1, Math.max(one.end - one.x, 2), 2);
       });
@@ -280,6 +307,12 @@ const charts = (function () {
       }
     };
     place(view.svg.select('.before'), state.before);
+    const bucket = state.bucket && state.bucket.view === view && isHeat(view) && view.y ? state.bucket : null;
+    place(view.svg.select('.cell'), bucket && (state.range || { start: domain()[0], to: domain()[1] }));
+    if (bucket) {
+      const top = view.y(bucket.exponent + 1);
+      view.svg.select('.cell').attr('y', top).attr('height', view.y(bucket.exponent) - top);
+    }
     if (state.dragging !== view) {
       const range = state.range && scale.range().map((end, i) => {
         const x = xOf(i ? state.range.to : state.range.start);
@@ -357,6 +390,7 @@ const charts = (function () {
     view.svg.append('g').attr('class', 'axis x');
     view.svg.append('rect').attr('class', 'before').attr('visibility', 'hidden');
     view.svg.append('g').attr('class', 'brush');
+    view.svg.append('rect').attr('class', 'cell').attr('visibility', 'hidden');
     view.svg.append('line').attr('class', 'cross').attr('visibility', 'hidden');
     let pressed = null;
     const point = () => {
@@ -391,5 +425,7 @@ const charts = (function () {
     }, { passive: false });
     list.push(view);
   }
-  return { create, draw, drawMarks, ramp, isHeat, columnOf, zoom, zoomBy, xOf, domain, zoomed: () => zoomed, list };
+  function remove(view) { list.splice(list.indexOf(view), 1); }
+  return { create, remove, follow, draw, drawMarks, ramp, isHeat, columnOf, zoom, zoomBy, xOf, domain,
+    zoomed: () => zoomed, list };
 }());

@@ -84,6 +84,8 @@ const model = (function () {
     }
     return 0;
   }
+  // Whose rows can be added up: a script that is loaded again may have other columns for the same table.
+  const shapeOf = columns => columns.map(column => column.name).join();
   // The tables of a name, added up over a range (null: everything), from where a sum of the same range has ended.
   function addUp(name, range, before) {
     const key = range ? range.from + '-' + range.to : 'all';
@@ -93,7 +95,12 @@ const model = (function () {
       if (!inside(report, range)) return;
       report.tables.forEach(table => {
         if (table.name !== name) return;
-        const keys = keysOf(table);
+        const keys = keysOf(table), shape = shapeOf(table.columns);
+        if (sum.columns && sum.shape !== shape) {
+          sum.rows.clear();
+          sum.reports = 0;
+        }
+        sum.shape = shape;
         sum.columns = table.columns;
         sum.reports++;
         sum.more = Math.max(sum.more, table.more);
@@ -118,6 +125,8 @@ const model = (function () {
 
   // --- what charts draw: for each report the values of a column, by the rows that have the most of it
 
+  // The counts of the periods of a report, as those of hrcount.
+  const periodsOf = columns => columns.findIndex(column => column.kind === 'none' && column.name === 'counts');
   // The labels of the rows that have the most of the charted column.
   function topsOf(view) {
     const kept = view.totals && view.totals.column === view.charted ? view.totals :
@@ -137,12 +146,13 @@ const model = (function () {
     return list.slice(0, TOPS);
   }
   function pointOf(report, view, tops) {
-    const point = { report, values: new Array(tops.length + 1).fill(0), counts: new Map(), value: 0 };
+    const point = { report, values: new Array(tops.length + 1).fill(0), counts: new Map(), value: 0, periods: [] };
     if (view.overview) { point.values[0] = report.count; return point; }
     report.tables.forEach(table => {
       if (table.name !== view.name) return;
       const hist = histOf(table.columns), at = table.columns.findIndex(column => column.name === view.charted);
       const keys = keysOf(table), adds = at >= 0 && table.columns[at].kind === 'counter';
+      const periods = adds ? periodsOf(table.columns) : -1;
       table.rows.forEach((row, i) => {
         if (view.focus && keys[i] !== view.focus) return;
         if (hist >= 0 && row[hist]) {
@@ -152,6 +162,10 @@ const model = (function () {
         const top = tops.indexOf(labelOf(table.columns, row)), slot = top < 0 ? tops.length : top;
         point.values[slot] = adds ? point.values[slot] + row[at] : Math.max(point.values[slot], row[at]);
         point.value = adds ? point.value + row[at] : Math.max(point.value, row[at]);
+        (row[periods] || []).forEach((count, nr) => {
+          point.periods[nr] = point.periods[nr] || new Array(tops.length + 1).fill(0);
+          point.periods[nr][slot] += count;
+        });
       });
     });
     return point;
@@ -167,5 +181,5 @@ const model = (function () {
     return view.series;
   }
   return { reports, add, startOf, within, secondsOf, lastFilled, frameName, isList, histOf, keysOf, labelOf, quantile,
-    totalOf, addUp, countsOf, series, isWall: () => isWall, KEEP };
+    totalOf, addUp, periodsOf, countsOf, series, isWall: () => isWall, KEEP };
 }());

@@ -28,19 +28,37 @@ local function rows_of(object, settings)
 end
 
 describe('sums that a number cannot hold', function()
-  it('are marked, once', function()
-    local large, small = aggregate.new('sum', { 'pid' }), aggregate.new('sum', { 'pid' })
-    for pid = 1, 2 do
-      large:add(2 ^ 52, pid)
-      large:add(2 ^ 52, pid)
-      small:add(2 ^ 53 - 1, pid)
+  it('are exact', function()
+    for _, values in ipairs {
+      { 2 ^ 53, 1, 1, 1 }, { 0xffff888000000001ULL, 2, 3 }, { -2 ^ 53, -1, -9007199254740993LL },
+      { 2 ^ 53, 1, -2 ^ 53, 1 },
+    } do
+      local sum, mean, want = aggregate.new('sum', { 'pid' }), aggregate.new('avg', {}), 0ULL
+      for _, value in ipairs(values) do
+        want = want + ffi.cast('uint64_t', ffi.cast('int64_t', value))
+        sum:add(value, 1)
+        mean:add(value)
+      end
+      local rows, out = rows_of(sum)
+      assert.equal(want, ffi.cast('uint64_t', ffi.cast('int64_t', rows[1].sum)))
+      assert.same({}, out.warnings)
+      local row = rows_of(mean)[1]
+      assert.is_true(rows[1].sum == row.total)
+      assert.equal(tonumber(row.total) / #values, row.avg)
     end
-    assert.same({}, select(2, rows_of(small)).warnings)
-    assert.same({ 'sum: sums of 2^53 and more are rounded' }, select(2, rows_of(large)).warnings)
+  end)
+
+  it('are marked, once, if they have more than 64 bits', function()
+    local large = aggregate.new('sum', { 'pid' })
+    for pid = 1, 2 do
+      large:add(2 ^ 63, pid)
+      large:add(2 ^ 63, pid)
+    end
+    assert.same({ 'sum: sums of more than 64 bits are rounded' }, select(2, rows_of(large)).warnings)
     assert.same({}, select(2, rows_of(large)).warnings)
     local mean = aggregate.new('avg', {})
-    mean:add(-2 ^ 53)
-    assert.same({ 'avg: sums of 2^53 and more are rounded' }, select(2, rows_of(mean)).warnings)
+    mean:add(-2 ^ 64)
+    assert.same({ 'avg: sums of more than 64 bits are rounded' }, select(2, rows_of(mean)).warnings)
   end)
 end)
 
@@ -164,7 +182,7 @@ describe('aggregate', function()
     hist:print(out, { limit = 1 })
     local text = table.concat(out.text)
     assert.truthy(text:find '^STAMP\nk=a:\n%(%.%.%., 0%)  +1 |')
-    assert.truthy(text:find '\n%[10, 20%)  +0 |')
+    assert.truthy(text:find '\n%[0, 10%)  +2 |[@ ]+|\n%.%.%.\n%[20, 25%)  +1 |')
     assert.truthy(text:find '\n%[25, %.%.%.%)  +2 |')
     assert.falsy(text:find 'k=b')
     hist:clear()

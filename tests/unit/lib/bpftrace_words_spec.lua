@@ -21,6 +21,7 @@ describe('words of bpftrace', function()
       ['print(str(args->path->dentry->d_name.name), args->path)'] =
         "print(str(ev, 'path.dentry.d_name.name'), ev.path)",
       ['count(user("u32", args->uaddr))'] = [[count(ev:user("u32", 'uaddr'))]],
+      ['@[func, comm] = count()'] = 'count--[[@]](ev.func, ev._comm)',
       ['count(ksym(ev.addr))'] = 'count(ksym(ev, ev.addr))',
     } do
       assert.equal(lua, (translated(source)))

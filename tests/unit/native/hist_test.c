@@ -177,6 +177,31 @@ static void test_range_ends(void **state)
 	hist_free(h);
 }
 
+static void test_unsigned_values(void **state)
+{
+	struct hist_set *s = hist_set_new(1, 8);
+	struct hist_stats stats;
+	uint64_t rows[HIST_LOG2_ROWS];
+	struct hist *h;
+
+	(void)state;
+	assert_int_equal(hist_set_add_unsigned(s, 1, 1), -EINVAL);
+	assert_int_equal(hist_set_add_unsigned(s, 0, 1ULL << 63), 0);
+	h = hist_set_get(s, 0);
+	assert_int_equal(hist_add(h, 6), 0);
+	assert_true(hist_variance(h) == 0x1p124 - 0x1p62 * 6 + 9);
+	assert_int_equal(hist_add_unsigned(h, UINT64_MAX), 0);
+	hist_read(h, &stats);
+	assert_true(stats.min == 6 && stats.max == UINT64_MAX && stats.over == 2 &&
+		    !stats.negative);
+	assert_true(hist_quantile(h, 1) == UINT64_MAX);
+	assert_true(hist_quantile(h, 0.6) >= 1ULL << 63);
+	assert_true(hist_quantile(h, 0.6) < (1ULL << 63) + (1ULL << 57));
+	hist_log2(h, rows);
+	assert_int_equal(rows[2 + 63], 2);
+	hist_set_free(s);
+}
+
 /* One value is every quantile, whatever the width of its bucket. */
 static void test_single_value(void **state)
 {
@@ -323,17 +348,12 @@ static void test_set(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_quantiles),
-		cmocka_unit_test(test_variance),
-		cmocka_unit_test(test_small_variance),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_range_ends),
-		cmocka_unit_test(test_single_value),
-		cmocka_unit_test(test_threshold_is_strict),
-		cmocka_unit_test(test_clear),
-		cmocka_unit_test(test_merge),
-		cmocka_unit_test(test_log2),
-		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_quantiles),      cmocka_unit_test(test_variance),
+		cmocka_unit_test(test_small_variance), cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_range_ends),     cmocka_unit_test(test_unsigned_values),
+		cmocka_unit_test(test_single_value),   cmocka_unit_test(test_threshold_is_strict),
+		cmocka_unit_test(test_clear),	       cmocka_unit_test(test_merge),
+		cmocka_unit_test(test_log2),	       cmocka_unit_test(test_set),
 	};
 
 	return cmocka_run_group_tests_name("hist", tests, NULL, NULL);

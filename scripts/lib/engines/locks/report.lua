@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The report of lock: waits by lock, type, caller and owner.
 local aggregate = require 'lib.aggregate'
+local hist = require 'lib.hist'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local wait_totals = require 'lib.engines.off_cpu.wait_totals'
@@ -48,11 +49,13 @@ function report.new(opt, out, session)
     opt = opt, out = out, session = session, than = opt.than or -1,
     totals = wait_totals.new(), -- by process or 0, address, stack, type and owner
     names = {}, -- of locks, by id
+    waits = out:is_observed() and hist.set(wait_totals.MAX_KEYS + 1), -- by id, for metrics and the page
     hists = opt.hist and aggregate.new('hist', { 'lock', 'type' }, { name = 'waits (ns)' }),
     spec = tables.new('lock', {
       { name = 'task' }, { name = 'lock' }, { name = 'type' }, { name = 'count', title = 'waits', metric = 'counter' },
-      { name = 'total_ns', title = 'total', unit = 'ns' }, { name = 'max_ns', title = 'max', unit = 'ns' },
-      { name = 'caller' }, { name = 'owner' },
+      { name = 'total_ns', title = 'total', unit = 'ns', metric = 'counter', of_histogram = true },
+      { name = 'max_ns', title = 'max', unit = 'ns' }, { name = 'caller' }, { name = 'owner' },
+      { name = 'wait_ns', metric = 'histogram' },
     }),
   }, Report)
 end
@@ -75,6 +78,7 @@ function Report:add(ns, pid, address, kind, stack, owner, ev)
     self.names[id] = report.name_of(self.session, ev, pid == 0 and KERNEL + address or address)
   end
   self.totals:add(id, ns, 1, ns)
+  if self.waits then self.waits:add(id, ns) end
   if self.hists then self.hists:add(ns, self.names[id], (pid > 0 and self.user_type or self.kernel_type)(kind)) end
 end
 
@@ -108,15 +112,19 @@ end
 
 --- Returns the entries. Stacks with the same caller are one, unless stacks are printed.
 local function entries(self)
-  local totals, session, with_stacks = self.totals, self.session, self.opt.call_graph
+  local totals, session, with_stacks, by_text = self.totals, self.session, self.opt.call_graph, {}
   return totals:entries(function(id)
     local pid, stack, what = totals:part(id, 1), totals:part(id, 3), totals:part(id, 4)
     local type_of = pid > 0 and self.user_type or self.kernel_type
     local entry = { task = pid > 0 and ('%s (%d)'):format(session.task_name(pid), pid) or '[kernel]',
       lock = self.names[id], type = type_of(what % KINDS), stack = stack, caller = caller_of(self, stack, pid > 0),
       owner = owner_of(self, math.floor(what / KINDS)) }
-    return entry, table.concat({ entry.lock, entry.task, entry.type, entry.caller, entry.owner or '',
+    local shown = table.concat({ entry.lock, entry.task, entry.type, entry.caller, entry.owner or '',
       with_stacks and session.stack_text(stack) or '' }, '\n')
+    local same, waits = by_text[shown], self.waits and self.waits:get(id)
+    if same and waits then same:merge(waits) end
+    entry.wait_ns, by_text[shown] = waits, same or waits
+    return entry, shown
   end)
 end
 
@@ -141,6 +149,7 @@ function Report:print(time)
     self.out:warn('lock: ' .. text.safe(line))
   end
   self.totals:finish(self.out, 'lock')
+  if self.waits then self.waits:clear() end
   self.names = {}
 end
 

@@ -53,7 +53,8 @@ function report.new(opt, out, session, tracked)
     tree = opt.flame_graph and flametree.new(),
     spec = tables.new('offcpu', {
       { name = 'task' }, { name = 'state' }, { name = 'woken_by' },
-      { name = 'count', align = 'right', metric = 'counter' }, { name = 'total_ns', align = 'right', unit = 'ns' },
+      { name = 'count', align = 'right', metric = 'counter' },
+      { name = 'total_ns', align = 'right', unit = 'ns', metric = 'counter' },
       { name = 'max_ns', align = 'right', unit = 'ns' }, { name = 'stack' }, { name = 'waker_stack' },
     }),
   }, Report)

@@ -7,6 +7,7 @@ local units = require 'lib.units'
 local wait_totals = {}
 
 local MAX_KEYS = 65536
+wait_totals.MAX_KEYS = MAX_KEYS
 
 ---@class WaitTotals
 ---@field id fun(...: number): integer of four keys

@@ -20,10 +20,22 @@ counts 'other names' '^ *4096 +50$' -e 'kretfunc:vfs_write/retval > 4000/' 'coun
 counts 'a kprobe whose arguments are read by name' '^ *50$' -e 'kprobe:vfs_write/count == 4096/' 'count()'
 counts 'a kretprobe' '^ *50$' -e kretprobe:vfs_write 'if ev.retval == ev.count and ev.count > 100 then count() end'
 counts 'several functions' '^kprobe:vfs_write +50$' -e 'kprobe:vfs_wri*' 'if ev.count == 4096 then count(probe) end'
+# With the lines that dd prints.
+counts 'which of several functions, by one program where the kernel can do that' '^vfs_write +5[1-3]$' \
+	-e 'kprobe:vfs_wri*' 'count(func)'
+counts 'and at the end of each' '^vfs_write +5[1-3]$' -e 'kretprobe:vfs_wri*' '@[func] = count()'
+counts 'beside arguments' '^vfs_write +4096 +50$' -e 'kprobe:vfs_wri*' 'count(func, ev.count)'
 : >"$TMP/written"
 inode=$(stat -c %i "$TMP/written")
 counts 'members behind pointers' "^ *$inode +$inode +50$" -e 'fentry:vfs_write/count == 4096/' \
 	'count(ev.file.f_inode.i_ino, ev.file.f_path.dentry.d_inode.i_ino)'
+modprobe null_blk irqmode=0
+for function in null_queue_rq null_blk:null_queue_rq; do
+	start exec -e "fentry:$function" 'count(ev.bd.rq.__data_len)'
+	dd if=/dev/zero of=/dev/nullb0 bs=4k count=100 oflag=direct 2>/dev/null
+	stop
+	expect_line "$function of a module" '^ *4096 +100$' "$TMP/out"
+done
 refused 'a member that does not exist' 2 "bad expression .* struct inode has no member 'i_inoo' at column 23; did you mean" \
 	exec -e fentry:vfs_write 'count(ev.file.f_inode.i_inoo)'
 refused 'a function that does not exist' 2 "fentry:vfs_wrte: the kernel's BTF has no function 'vfs_wrte'; did you mean" \

@@ -96,6 +96,13 @@ for args in "trace --capture bpf -e $call" "trace --capture bpf --overwrite -e $
 	check "$args: a sum" grep -qE '^(bytes of captured events|ends of pairs) +[1-9][0-9]* +0 +0 +[1-9]' err
 done
 check 'each end of a pair is in a sum' grep -qE '^ends of pairs +500 +0 +0 +500 ' err
+workload syscalls 500
+start multi-trace -v --capture bpf -e "$call" -e "raw_syscalls:sys_exit/id==$GETPPID/" -k common_pid --than 0ns --detail=1us -p "$WORKLOAD"
+go
+wait $tracer
+check 'each outlier came' grep -qE '^outliers +500 +0 +[0-9]+ +[0-9]+ .* outliers$' err
+check 'each event for details is kept' grep -qE '^events kept for details +1000 +0 +0 +1000 ' err
+no_difference 'outliers'
 for calls in 'hist(ev.id, ev._tid)' 'hist(ev.id, ev._tid) count(ev._cpu)'; do # declared, and found in a handler
 	workload syscalls 500
 	start exec -v --capture bpf -e "$call" "$calls" -p "$WORKLOAD"

@@ -145,6 +145,7 @@ perf record -q -m 1024 -a -e sched:sched_switch,sched:sched_wakeup,sched:sched_w
 compiled task-state dispatch -- task-state --input "$TMP/sched"
 compiled oncpu dispatch -- oncpu -i 100s --input "$TMP/sched"
 compiled offcpu dispatch -- offcpu --input "$TMP/sched"
+compiled sched dispatch -- sched --input "$TMP/sched"
 perf record -q -m 1024 -e syscalls:sys_enter_futex,syscalls:sys_exit_futex -o "$TMP/futexes" -- \
 	"$TOP/build/workloads/locks" 10000 >/dev/null 2>&1
 compiled lock dispatch -- lock --input "$TMP/futexes"

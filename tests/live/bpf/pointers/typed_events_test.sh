@@ -32,6 +32,9 @@ takes 'in filters and keys, counted in the kernel' "^mytrue +$inode +2$" \
 expect_line 'by a program' 'tp_btf:sched_process_exec: .*counted in the kernel' "$TMP/out"
 takes 'in conditions of handlers' '^true +2$' \
 	-e tp_btf:sched_process_exec 'if ev.bprm.argc == 3 and ev.p.real_parent.comm == "bash" then count("true") end'
+takes 'reads that lead nowhere' 'values are 0: 2 reads of bprm.interpreter.f_inode.i_ino$' \
+	-e 'tp_btf:sched_process_exec/bprm->argc == 3 && p.real_parent.comm == "bash"/' \
+	'count(ev.bprm.interpreter.f_inode.i_ino, ev.bprm.file.f_inode.i_ino)'
 takes 'words of bpftrace' "^ *$inode +2$" \
 	-e tp_btf:sched_process_exec 'if args->bprm->argc == 3 then @[args->bprm->file->f_inode->i_ino] = count() end'
 takes 'the line of an event' ': tp_btf:sched_process_exec: p=0x[0-9a-f]+ old_pid=[0-9]+ bprm=0x[0-9a-f]+ bprm.argc=3$' \

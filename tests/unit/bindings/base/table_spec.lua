@@ -93,6 +93,11 @@ describe('columns', function()
       (tables.render(spec, { { n = 2 ^ 20, of = 'bytes' }, { n = 7 } }):gsub('\n +', '\n'):gsub('^%s+', '   ')))
   end)
 
+  it('stand left if they are texts, also where the first row has none', function()
+    assert.same('who  n\n--- --\n     1\nbob 22\n',
+      tables.render(tables.new('t', { { name = 'who' }, { name = 'n' } }), { { n = 1 }, { who = 'bob', n = 22 } }))
+  end)
+
   it('are as narrow as a terminal needs', function()
     local spec = tables.new('t', { { name = 'k' }, { name = 'n', width = 9 } })
     local row = { k = ('p'):rep(15), n = 12345 }

@@ -1,6 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local units = require 'lib.units'
 
+describe('..', function()
+  it('takes 64-bit integers', function()
+    assert.equal('a18446744073709551615-1b5', 'a' .. 0xffffffffffffffffULL .. -1LL .. 'b' .. 5)
+    assert.has_error(function() return 'a' .. require('ffi').new 'int[2]' end, "'..' does not take 'ctype<int [2]>'")
+  end)
+end)
+
 describe('units.duration', function()
   it('reads every unit', function()
     local expected = {

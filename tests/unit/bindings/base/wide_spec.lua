@@ -25,5 +25,7 @@ describe('64-bit integers', function()
   it('other numbers stay as they are', function()
     for _, n in ipairs { 1.5, -1e300, math.huge, 2 ^ 53 - 1 } do assert.equal(n, wide.whole(n, 0)) end
     assert.is_true(wide.whole(0 / 0, 0) ~= wide.whole(0 / 0, 0))
+    assert.equal(2 ^ 64, wide.whole(2 ^ 64 - 2048, 2048)) -- more than 64 bits
+    assert.equal(-2 ^ 63, wide.whole(-2 ^ 63, -1))
   end)
 end)

@@ -130,6 +130,13 @@ wakeups,1795190086.227953,18446744073709551615,,=x\x1b\xff
     assert.equal('5 % -7 |5LL ff\n', read())
   end)
 
+  it('formats unsigned integers and addresses', function()
+    local out = new 'text'
+    out:printf('%d %%d %i %-6d| %d %p %p %d\n', 0xffff888000000000ULL, -7LL, -5, 2 ^ 53, 0xffff888000000000ULL, 255, -3)
+    out:flush()
+    assert.equal('18446612682070032384 %d -7 -5    | 9007199254740992 0xffff888000000000 0xff -3\n', read())
+  end)
+
   it('quotes integers in JSON that most readers would round', function()
     local out = new 'json'
     out:record('x', { a = 9007199254740991LL, b = 9007199254740993LL, c = -9007199254740993LL }, { 'a', 'b', 'c' })

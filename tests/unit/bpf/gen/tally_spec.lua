@@ -49,7 +49,8 @@ describe('tally', function()
     local function add(_, _, row, key)
       local id = tonumber(ffi.cast('int64_t *', key)[0])
       found[id] = (found[id] or 0) + counted:count(row)
-      added[id] = (added[id] or 0) + counted:sum(row, 1)
+      local high, low = counted:sum(row, 1)
+      added[id] = (added[id] or 0) + high + low
       counted:add_stats(row, got, id)
     end
     counted:take_rows(SIDE, add)
@@ -83,10 +84,20 @@ describe('tally', function()
       end)
     counted:read_cells(SIDE, function(index, _, row, without)
       ignored = ignored + without
-      assert.equal(0, counted:add_hist(row, index, got, negative, 0))
+      counted:add_hist(row, index, got, negative, 0)
     end, error)
     assert.equal(rejected, ignored)
     assert_same(want, got, 0)
     assert.same(want:get(1):stats(), negative:get(0):stats())
+  end)
+
+  it('has histograms of unsigned numbers', function()
+    local want, got = hist.new(), hist.set(1)
+    local counted = count({ key = {}, sums = {}, hist = '(unsigned long)value' }, 1,
+      function(_, value) want:add(ffi.cast('uint64_t', ffi.cast('int64_t', value))) end)
+    counted:read_cells(SIDE, function(index, _, row) counted:add_hist(row, index, got, nil, 0) end, error)
+    assert.same(want:log2(), got:get(0):log2())
+    assert.equal(63, want:log2()[#want:log2()].exponent)
+    for _, q in ipairs { 0, 0.5, 0.9, 0.99, 1 } do assert.equal(want:quantile(q), got:get(0):quantile(q)) end
   end)
 end)

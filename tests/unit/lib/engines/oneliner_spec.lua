@@ -29,6 +29,39 @@ describe('oneliner.compile', function()
     assert.equal(255, program.env.shown('n', 255))
   end)
 
+  it('shows the sum of an address and a number as an address, and what printf() writes as text', function()
+    local program = oneliner.compile [[printf('%d%% %s %-8s', ev.ptr, ev.ptr, ev.ptr - 8)
+      print(4 + ev.ptr, ev.ptr - ev.n)]]
+    assert.equal([[printf('%d%% %s %-8s', ev.ptr, shown('ptr', ev.ptr), shown('ptr', ev.ptr - 8))
+      print(shown('ptr', 4 + ev.ptr), ev.ptr - ev.n)]], program.source)
+  end)
+
+  it('shows keys as the names that print formats have, if all events have the same', function()
+    local context = { symbol = function(address) return address == 255 and 'work+0x0' or nil end }
+    local function event(name, print_fmt)
+      return { name = name, print_fmt = print_fmt, context = context, fields = { vec = { size = 4, flags = 0 },
+        bits = { size = 4, flags = 0 }, fn = { size = 8, flags = 0 } } }
+    end
+    local format = [["%s %s %ps", __print_symbolic(REC->vec, { 1, "TIMER" }), __print_flags(REC->bits, "|", { 1, "A" },
+      { 2, "B" }), REC->fn]]
+    local function rows_of(...)
+      local program = oneliner.compile 'count(ev.vec, ev.bits, ev.fn) max(ev.vec)'
+      for _, one in ipairs { ... } do program:find_addresses(one) end
+      program.env.count_1(1, 3, 255)
+      program.env.count_1(2, 0, 254)
+      program.env.max_2(1)
+      local rows = {}
+      program:print({ format = 'json', table = function(_, _, list) rows[#rows + 1] = list end }, { sort = 'key' })
+      return rows
+    end
+    local rows = rows_of(event('a:one', format), event('a:two', format .. ', 1'))
+    assert.same({ { vec = 'TIMER', bits = 'A|B', fn = 'work', count = 1 },
+      { vec = 2, bits = 0, fn = '0xfe', count = 1 } }, rows[1])
+    assert.equal(1, rows[2][1].max)
+    rows = rows_of(event('a:one', format), event('a:two', '"%d", REC->vec'))
+    assert.same({ vec = 1, bits = 3, fn = '0xff', count = 1 }, rows[1][1])
+  end)
+
   it('prints a stack as its frames, and asks for it', function()
     local parts = { ['print(ev._stack)'] = 'both', ['print(kstack)'] = 'kernel', ['print( ustack() )'] = 'user' }
     for source, part in pairs(parts) do

@@ -31,6 +31,11 @@ describe('a recording', function()
     assert.same({ NEW }, lines(set(SWITCH, WAKEUP, MIGRATE), set(SWITCH, WAKEUP, MIGRATE)))
   end)
 
+  it('may have sched_waking in place of sched_wakeup, as those of perf sched record', function()
+    local recorded = set(SWITCH, 'sched:sched_waking', NEW, MIGRATE)
+    assert.same({}, lines(recorded, recorded))
+  end)
+
   it('lacks switches, without which the others tell nothing', function()
     assert.same({ SWITCH }, lines(set(WAKEUP), set(WAKEUP)))
   end)

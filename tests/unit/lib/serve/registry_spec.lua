@@ -87,6 +87,37 @@ describe('metrics of tables', function()
     assert.same({ [[profscript_my_script_x_n_total{comm="a\"b\\c\\x0a\\xff",le_="x"} 1]] }, lines(metrics))
   end)
 
+  it('say the unit of a column once, and no total of seconds', function()
+    local metrics = new()
+    metrics:table(tables.new('my-script', { { name = 'max_ns', unit = 'ns' }, { name = 'size_kb', unit = 'bytes' },
+      { name = 'total_ns', unit = 'ns', metric = 'counter' }, { name = 'total', metric = 'counter' } }),
+      { { max_ns = 5, size_kb = 2, total_ns = 1e9, total = 3 } })
+    assert.same({ 'profscript_my_script_max_seconds 5e-09', 'profscript_my_script_size_kb_bytes 2',
+      'profscript_my_script_seconds_total 1', 'profscript_my_script_total 3' }, lines(metrics))
+  end)
+
+  it('have histograms of negative numbers beside those of others', function()
+    local metrics, positive, negative = new(), hist.new(), hist.new()
+    local spec = tables.new('my-script', { { name = 'event' }, { name = 'value', metric = 'histogram' } })
+    for _, value in ipairs { 0, 5, 5 } do positive:add(value) end
+    for _, value in ipairs { 2, 7 } do negative:add(value) end
+    metrics:table(spec, { { event = 'both', value = { positive = positive, negative = negative } },
+      { event = 'below', value = { negative = negative } } })
+    local found = {}
+    for _, line in ipairs(lines(metrics)) do
+      local name, value = line:match '^profscript_my_script_(%l+{.*}) (%S+)$'
+      if not name:find 'le="%d%d' then found[name] = tonumber(value) end
+    end
+    local labels = 'bucket{event="%s",le="%s"}'
+    assert.equal(3, found[labels:format('both', '0')])
+    assert.equal(3, found[labels:format('both', '3')])
+    assert.equal(5, found[labels:format('both', '7')])
+    assert.equal(2, found[labels:format('below', '0')])
+    assert.equal(1, found['sum{event="both"}'])
+    assert.equal(5, found['count{event="both"}'])
+    assert.equal(-9, found['sum{event="below"}'])
+  end)
+
   it('do not end in what is reserved', function()
     local metrics = new()
     metrics:table(tables.new('x', { { name = 'count' }, { name = 'a_total' }, { name = '%' } }),

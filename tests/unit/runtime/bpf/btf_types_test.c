@@ -90,13 +90,61 @@ static void opens_files(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, &made, made_size), made_size);
 	close(fd);
-	assert_int_equal(btf_types_open(path, &types), 0);
+	assert_int_equal(btf_types_open(path, NULL, &types), 0);
 	check_types(types);
 	btf_types_close(types);
 	unlink(path);
-	assert_int_equal(btf_types_open(path, &types), -ENOENT);
-	assert_int_equal(btf_types_open("/dev/null", &types), -EBADMSG);
-	assert_int_equal(btf_types_open("/", &types), -EISDIR);
+	assert_int_equal(btf_types_open(path, NULL, &types), -ENOENT);
+	assert_int_equal(btf_types_open("/dev/null", NULL, &types), -EBADMSG);
+	assert_int_equal(btf_types_open("/", NULL, &types), -EISDIR);
+}
+
+/* A module's types: their ids and strings follow those of the kernel. */
+static void opens_modules(void **state)
+{
+	static const char names[] = "own";
+	enum { OWN = sizeof(strings), TYPES = 6 };
+	struct {
+		struct btf_header header;
+		uint32_t types[TYPES];
+		char strings[sizeof(names)];
+	} module = {
+		.header = {.magic = BTF_MAGIC,
+			   .version = BTF_VERSION,
+			   .hdr_len = sizeof(struct btf_header),
+			   .type_len = TYPES * sizeof(uint32_t),
+			   .str_off = TYPES * sizeof(uint32_t),
+			   .str_len = sizeof(names)},
+		.types = {OWN, INFO(BTF_KIND_TYPEDEF, 0), 3,	    /* 8 */
+			  RQ, INFO(BTF_KIND_TYPEDEF, 0), LAST + 1}, /* 9 */
+		.strings = "own",
+	};
+	char path[] = "/tmp/btf_types_test.XXXXXX";
+	struct btf_types *kernel, *types;
+	struct made made = make();
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, &module, sizeof(module)), sizeof(module));
+	close(fd);
+	assert_int_equal(btf_types_copy(&made, made_size, &kernel), 0);
+	assert_int_equal(btf_types_open(path, kernel, &types), 0);
+	unlink(path);
+	assert_int_equal(btf_types_first(kernel), 1);
+	assert_int_equal(btf_types_first(types), LAST + 1);
+	assert_int_equal(btf_types_find(types, "own", BTF_KIND_TYPEDEF), LAST + 1);
+	assert_int_equal(btf_types_find(kernel, "own", BTF_KIND_TYPEDEF), 0);
+	assert_int_equal(btf_types_find(types, "rq", BTF_KIND_TYPEDEF), LAST + 2);
+	assert_int_equal(btf_types_find(types, "rq", BTF_KIND_STRUCT), 3);
+	assert_int_equal(btf_types_at(types, LAST + 2)->type, LAST + 1);
+	assert_int_equal(btf_types_at(types, 3)->size, 8);
+	assert_int_equal(btf_types_at(types, LAST + 3)->info, 0);
+	assert_string_equal(btf_types_name(types, OWN), "own");
+	assert_string_equal(btf_types_name(types, PID), "pid_t");
+	assert_string_equal(btf_types_name(types, OWN + sizeof(names)), "");
+	btf_types_close(types);
+	btf_types_close(kernel);
 }
 
 static void refuses_damages(void **state)
@@ -134,6 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_types),
 		cmocka_unit_test(opens_files),
+		cmocka_unit_test(opens_modules),
 		cmocka_unit_test(refuses_damages),
 	};
 

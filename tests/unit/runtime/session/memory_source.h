@@ -55,6 +55,7 @@ struct memory {
 	int n, next;
 	uint64_t clock, holds; /* ns */
 	int attr, cpus, asked_cpus;
+	int dropped; /* samples that it has read, and neither delivers nor reports as lost */
 	bool opened, started, stopped, ended;
 	bool *freed;
 	uint16_t closed;
@@ -176,6 +177,7 @@ static bool memory_account(struct source *src, uint16_t class, struct source_acc
 
 	out->fired = m->n + 2;
 	out->lost = 1;
+	out->read = m->n + m->dropped;
 	out->counters = RINGS;
 	out->is_exact = true;
 	return class == CLASS;

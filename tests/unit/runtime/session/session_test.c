@@ -133,6 +133,42 @@ static void test_account(void **state)
 	assert_true(freed);
 }
 
+/* The samples of another machine are counted where they are read and where they arrive. */
+static void test_account_of_machine(void **state)
+{
+	struct event_request req = {.name = "value", .class = CLASS, .payload = 4, .member = 1};
+	struct session_target target = {.cpus = "0", .pages = 8, .watermark = 50};
+	bool freed, local_freed;
+	struct memory *m = memory_new(&freed);
+	struct session *s = session_new(&memory_new(&local_freed)->source);
+	struct session_account account;
+	struct batch batch = {0};
+	struct error err;
+
+	(void)state;
+	req.attr.type = PERF_TYPE_SOFTWARE;
+	m->started = true; /* a sender starts on its own */
+	assert_int_equal(session_add_machine(s, &m->source, &err), 1);
+	assert_int_equal(session_add_event(s, &req, &err), 0);
+	assert_int_equal(session_start(s, &target, &err), 0);
+	for (int i = 1; i <= 5; i++)
+		add_sample(m, START + i * MS, 0, i);
+	m->clock = START + 3 * MS;
+	while (batch.n == 0)
+		assert_int_equal(session_next(s, &batch, &err), 0);
+	m->clock = START + 10 * MS;
+	session_stop(s);
+	assert_true(session_count_rest(s));
+	for (m->dropped = 0; m->dropped < 2; m->dropped++) {
+		session_read_account(s, CLASS, &account);
+		assert_int_equal(account.read + account.rest, 5);
+		assert_int_equal(account.arrived, 5);
+		assert_int_equal(account.sum_read, 5 + m->dropped);
+	}
+	session_free(s);
+	assert_true(freed && local_freed);
+}
+
 /* A ring of a thread loses the events of that thread. */
 static void test_thread_rings(void **state)
 {
@@ -472,12 +508,19 @@ static void test_leaves_rest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events),		cmocka_unit_test(test_account),
-		cmocka_unit_test(test_thread_rings),	cmocka_unit_test(test_intervals),
-		cmocka_unit_test(test_recorded),	cmocka_unit_test(test_counts_cpus_notices),
-		cmocka_unit_test(test_wake_after),	cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_machine_refused), cmocka_unit_test(test_window),
-		cmocka_unit_test(test_batch_sizes),	cmocka_unit_test(test_leaves_rest),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_account),
+		cmocka_unit_test(test_account_of_machine),
+		cmocka_unit_test(test_thread_rings),
+		cmocka_unit_test(test_intervals),
+		cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_counts_cpus_notices),
+		cmocka_unit_test(test_wake_after),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_machine_refused),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_batch_sizes),
+		cmocka_unit_test(test_leaves_rest),
 	};
 
 	return cmocka_run_group_tests_name("session", tests, NULL, NULL);

@@ -1,0 +1,184 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The report of tcp: sums by process and peer, times by state, and rows of single connections.
+local array = require 'lib.array'
+local connections = require 'lib.engines.net.connections'
+local intern = require 'lib.intern'
+local names = require 'lib.names'
+local tables = require 'lib.table'
+local wait_totals = require 'lib.engines.off_cpu.wait_totals'
+
+local report = {}
+
+local AT, OUT, IN, BEFORE = connections.AT, connections.OUT, connections.IN, connections.BEFORE
+local MAX = 65536 -- entries
+local STATES = 16 -- more than there are
+local DIRECTION = { [OUT] = 'out', [IN] = 'in' }
+
+-- What is added up by entry: these, and the greatest of the ones behind them.
+local SUMS = { 'OPENED', 'FAILED', 'SENT', 'RECEIVED', 'RETRANSMITS', 'RESETS', 'ANSWERS', 'ANSWERS_NS' }
+local CONNECTS, CONNECT_NS, CONNECT_MAX, ANSWERS_MAX, LONGEST, WIDTH = 8, 9, 10, 11, 12, 13
+
+---@class TcpReport
+---@field live Connections
+local Report = {}
+Report.__index = Report
+
+local function columns()
+  return {
+    { name = 'task' }, { name = 'port' }, { name = 'peer' },
+    { name = 'connections', align = 'right', metric = 'counter' },
+    { name = 'failed', align = 'right', metric = 'counter' },
+    { name = 'sent', align = 'right', unit = 'bytes', metric = 'counter' },
+    { name = 'received', align = 'right', unit = 'bytes', metric = 'counter' },
+    { name = 'connect_ns', title = 'connect', align = 'right', unit = 'ns' },
+    { name = 'connect_max_ns', title = 'max', align = 'right', unit = 'ns' },
+    { name = 'response_ns', title = 'response', align = 'right', unit = 'ns' },
+    { name = 'response_max_ns', title = 'max', align = 'right', unit = 'ns' },
+    { name = 'longest_ns', title = 'longest', align = 'right', unit = 'ns' },
+    { name = 'retransmits', align = 'right', metric = 'counter' },
+    { name = 'resets', align = 'right', metric = 'counter' },
+  }
+end
+
+--- Creates the report.
+---@param opt table
+---@param out Output
+---@param session Session
+---@param live Connections
+---@return TcpReport
+function report.new(opt, out, session, live)
+  local self = setmetatable({
+    opt = opt, out = out, session = session, live = live,
+    keys = intern.new(4, MAX), -- process, address of the peer, port, how it was opened
+    sums = array.new((MAX + 1) * WIDTH),
+    spec = tables.new('tcp', columns()),
+    states = opt.states and wait_totals.new(), -- the same key, with the state
+    states_spec = opt.states and tables.new('states', { { name = 'task' }, { name = 'port' },
+      { name = 'peer' }, { name = 'state' }, { name = 'count', align = 'right', metric = 'counter' },
+      { name = 'total_ns', title = 'total', align = 'right', unit = 'ns' },
+      { name = 'max_ns', title = 'max', align = 'right', unit = 'ns' } }),
+  }, Report)
+  function live.on_report(at) self:add(at) end
+  function live.on_end(at) self:ended(at) end
+  function live.on_connect(at) self:connected(at) end
+  return self
+end
+
+--- Returns the port of an entry: that of the end that waits for connections.
+local function port_of(slots, at)
+  return slots[at + (slots[at + AT.WAY] == IN and AT.PORT or AT.PEER_PORT)]
+end
+
+--- Returns the numbers of the entry of a connection.
+local function entry_of(self, at)
+  local slots = self.live.slots
+  return WIDTH * self.keys.id(slots[at + AT.OWNER], slots[at + AT.PEER], port_of(slots, at), slots[at + AT.WAY])
+end
+
+--- Adds what a connection has counted since the last report.
+function Report:add(at)
+  local slots, sums, entry = self.live.slots, self.sums, entry_of(self, at)
+  for i, name in ipairs(SUMS) do sums[entry + i - 1] = sums[entry + i - 1] + slots[at + AT[name]] end
+  sums[entry + ANSWERS_MAX] = math.max(sums[entry + ANSWERS_MAX], slots[at + AT.ANSWERS_MAX])
+end
+
+--- Adds the time that it took to open a connection, and prints it.
+function Report:connected(at)
+  local slots, sums, entry = self.live.slots, self.sums, entry_of(self, at)
+  local ns = slots[at + AT.CONNECT]
+  sums[entry + CONNECTS], sums[entry + CONNECT_NS] = sums[entry + CONNECTS] + 1, sums[entry + CONNECT_NS] + ns
+  sums[entry + CONNECT_MAX] = math.max(sums[entry + CONNECT_MAX], ns)
+  if self.opt.connects and ns >= self.opt.connects then
+    local pid, ids = slots[at + AT.OWNER], self.live.addresses
+    self.out:row({ 'pid', pid, 'comm', self.session.task_name(pid), 'peer',
+      ids.with_port(slots[at + AT.PEER], slots[at + AT.PEER_PORT]), 'connect_ms', ns / 1e6 }, 'connect')
+  end
+end
+
+--- Adds the times of a connection that has ended, and prints it.
+function Report:ended(at)
+  local slots, sums, entry = self.live.slots, self.sums, entry_of(self, at)
+  local ns = slots[at + AT.ENDED] - slots[at + AT.SINCE]
+  local pid, way, port = slots[at + AT.OWNER], slots[at + AT.WAY], port_of(slots, at)
+  local was_open = way ~= OUT or slots[at + AT.CONNECT] > 0
+  if was_open then sums[entry + LONGEST] = math.max(sums[entry + LONGEST], ns) end
+  for state = 1, self.states and STATES - 1 or 0 do
+    local time = slots[at + AT.IN_STATE + state]
+    if time > 0 then
+      self.states:add(self.states.id(pid, slots[at + AT.PEER], port, way * STATES + state), time, 1, time)
+    end
+  end
+  if not self.opt.than or ns < self.opt.than or way == BEFORE then return end
+  local ids, all = self.live.addresses, at + AT.ALL
+  self.out:row({ 'pid', pid, 'comm', self.session.task_name(pid), 'direction', DIRECTION[way], 'local',
+    ids.with_port(slots[at + AT.LOCAL], slots[at + AT.PORT]), 'peer',
+    ids.with_port(slots[at + AT.PEER], slots[at + AT.PEER_PORT]), 'ms', ns / 1e6, 'sent', slots[all],
+    'received', slots[all + 1], 'retransmits', slots[all + 2], 'resets', slots[all + 3] }, 'connection')
+end
+
+--- Returns the columns that say which entry a row is about.
+local function named(self, pid, peer, port, way)
+  local ids = self.live.addresses
+  return { task = ('%s (%d)'):format(self.session.task_name(pid), pid), port = way == IN and port or nil,
+    peer = (way == IN and ids.text(peer) or ids.with_port(peer, port)) or '[open before]' }
+end
+
+local function mean(sum, n) return n > 0 and math.floor(sum / n) or nil end
+local function present(n) return n > 0 and n or nil end
+
+local function row_of(self, id)
+  local keys, sums, entry = self.keys, self.sums, id * WIDTH
+  local row, value = named(self, keys:part(id, 1), keys:part(id, 2), keys:part(id, 3), keys:part(id, 4)), {}
+  for i, name in ipairs(SUMS) do value[name] = sums[entry + i - 1] end
+  row.connections, row.failed, row.sent, row.received = value.OPENED, value.FAILED, value.SENT, value.RECEIVED
+  row.retransmits, row.resets = value.RETRANSMITS, value.RESETS
+  row.connect_ns, row.connect_max_ns = mean(sums[entry + CONNECT_NS], sums[entry + CONNECTS]),
+    present(sums[entry + CONNECT_MAX])
+  row.response_ns, row.response_max_ns = mean(value.ANSWERS_NS, value.ANSWERS), present(sums[entry + ANSWERS_MAX])
+  row.longest_ns = present(sums[entry + LONGEST])
+  return row
+end
+
+--- Returns whether a row is before another one: the one with more bytes.
+local function is_before(a, b)
+  local x, y = a.sent + a.received, b.sent + b.received
+  if x ~= y then return x > y end
+  if a.connections ~= b.connections then return a.connections > b.connections end
+  if a.task ~= b.task then return a.task < b.task end
+  return a.peer < b.peer or a.peer == b.peer and (a.port or 0) < (b.port or 0)
+end
+
+local function print_states(self)
+  local states, rows = self.states, {}
+  local list = states:entries(function(id)
+    local what = states:part(id, 4)
+    local row = named(self, states:part(id, 1), states:part(id, 2), states:part(id, 3), math.floor(what / STATES))
+    row.state = names.tcp_state(what % STATES)
+    return row, table.concat({ row.task, row.state, row.peer, row.port or '' }, '\n')
+  end)
+  for i = 1, math.min(#list, self.opt.top) do rows[i] = list[i] end
+  self.out:table(self.states_spec, rows)
+  states:finish(self.out, 'tcp')
+end
+
+--- Prints the sums since the last report.
+function Report:print()
+  local rows, top = {}, {}
+  self.live:report()
+  for id = 0, self.keys:count() - 1 do rows[id + 1] = row_of(self, id) end
+  table.sort(rows, is_before)
+  for i = 1, math.min(#rows, self.opt.top) do top[i] = rows[i] end
+  self.out:table(self.spec, top)
+  if self.states then print_states(self) end
+  if self.keys:overflow() > 0 then
+    self.out:warn(('tcp: there are more than %d peers: others are left out'):format(MAX))
+  end
+  if self.live.left_out > 0 then
+    self.out:warn(('tcp: %d connections are left out: too many were open'):format(self.live.left_out))
+    self.live.left_out = 0
+  end
+  for i = 0, (self.keys:count() + 1) * WIDTH - 1 do self.sums[i] = 0 end
+  self.keys:clear()
+end
+
+return report

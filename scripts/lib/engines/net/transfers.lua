@@ -1,0 +1,54 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- What sockets send and receive: by the tracepoints sock:sock_*_length, or by typed events, which also have the ends
+--- of connections that were open before the run.
+local btf = require 'bindings.bpf.btf'
+
+local transfers = {}
+
+local TCP = 6
+
+--- Returns the local ports at which sockets of this network namespace listen.
+local function listening_ports()
+  local ports = {}
+  for _, name in ipairs { 'tcp', 'tcp6' } do
+    local file = io.open('/proc/net/' .. name)
+    for line in file and file:lines() or function() end do
+      local port = line:match '^ *%d+: %x+:(%x+) %x+:%x+ 0A '
+      if port then ports[tonumber(port, 16)] = true end
+    end
+    if file then file:close() end
+  end
+  return ports
+end
+
+--- Returns whether events can have structures of the kernel. They are not in recordings, and not sent.
+local function can_be_typed(opt)
+  return not (opt.input or opt.record or opt.push or opt.capture == 'perf') and btf.kernel() ~= nil
+end
+
+--- Adds the handlers of what is sent and received.
+---@param handlers table
+---@param opt table
+---@param live Connections
+---@param set_ends fun(ev: Ev, live: Connections, at: integer) calls live:set_before()
+function transfers.follow(handlers, opt, live, set_ends)
+  if not can_be_typed(opt) then
+    handlers[('sock:sock_send_length/protocol == %d && ret > 0/'):format(TCP)] = function(ev) live:sent(ev) end
+    -- Without what MSG_PEEK only looks at.
+    handlers[('sock:sock_recv_length/protocol == %d && ret > 0 && !(flags & 2)/'):format(TCP)] = function(ev)
+      live:received(ev)
+    end
+    return
+  end
+  live.listens = listening_ports()
+  handlers[('tp_btf:sock_send_length/sk->sk_protocol == %d && ret > 0/'):format(TCP)] = function(ev)
+    local at = live:sent(ev)
+    if at then set_ends(ev, live, at) end
+  end
+  handlers[('tp_btf:sock_recv_length/sk->sk_protocol == %d && ret > 0 && !(flags & 2)/'):format(TCP)] = function(ev)
+    local at = live:received(ev)
+    if at then set_ends(ev, live, at) end
+  end
+end
+
+return transfers

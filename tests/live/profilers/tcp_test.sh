@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-only
+# tcp: known numbers of connections and bytes, of a server and its client.
+. "$(dirname "$0")/../../lib.sh"
+needs_tracepoint sock:inet_sock_set_state sock:sock_send_length tcp:tcp_destroy_sock
+client='tcpclient \([0-9]+\)' server='tcpserver \([0-9]+\)'
+
+# entry NAME TASK PORT PEER NUMBERS: the row of a task, if it has a port of its own, and peer, has these numbers
+entry() { expect_line "$1" "^tcp,[0-9.]+,$2,$3,$4,$5," "$TMP/out"; }
+
+run=(tcp -m 1024 --csv)
+"$PROFSCRIPT" "${run[@]}" -- "$TOP/build/workloads/tcp" talk 20 half 3 >"$TMP/out" 2>"$TMP/err"
+entry 'the client' "$client" '' '127.0.0.1:[0-9]+' 20,0,200000,60000
+entry 'the server, which accepts' "$server" '[0-9]+' 127.0.0.1 20,0,60000,200000
+entry 'what is received after both ends have closed' "$client" '' '127.0.0.1:[0-9]+' 3,0,30000,9000
+"$PROFSCRIPT" "${run[@]}" -- "$TOP/build/workloads/tcp" idle 4 refused 5 >"$TMP/out" 2>"$TMP/err"
+entry 'a server that only closes' "$server" '[0-9]+' 127.0.0.1 4,0,0,0
+rows 'refused connections' 'c["connections"] == 5 && c["failed"] == 5 && c["resets"] == 5'
+check 'what happens in interrupts is there' bash -c "! grep 'in interrupts' '$TMP/err'"
+
+workload tcp talk 2
+trace_workload "${run[@]}" -p "$WORKLOAD" -i 100s
+entry '-p: the process' "$client" '' '127.0.0.1:[0-9]+' 2,0,20000,6000
+check '-p: no others' bash -c "! tail -n +2 '$TMP/out' | grep -v '^tcp,[^,]*,tcp\(client\|server\)'"
+
+if [ -r /sys/kernel/btf/vmlinux ]; then
+	mkfifo "$TMP/line"
+	"$TOP/build/workloads/tcp" long 5 <"$TMP/line" >"$TMP/open" &
+	talker=$!
+	exec {line}>"$TMP/line"
+	wait_for 20 grep -q open "$TMP/open"
+	start "${run[@]}" -p "$talker" -i 100s
+	echo >&"$line"
+	wait $talker
+	stop
+	entry 'a connection that was open before the run' "$client" '' '127.0.0.1:[0-9]+' 0,0,5000,15000
+else
+	skip 'a connection that was open before the run' 'the kernel has no BTF'
+fi
