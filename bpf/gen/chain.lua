@@ -91,8 +91,8 @@ local function kernel_frames(a, max)
   a:label(done)
 end
 
---- The same by unwind tables. The memory, of which a place on the stack has the address, is that of the chain. Jumps with
---- the chain as it was if the process has none.
+--- The same by unwind tables. A place on the stack has the address of the chain's memory. Jumps with the chain as it was
+--- if the process has no tables.
 local function table_frames(a, walker, max, memory, level, none)
   local kept, bytes = { a:take(WORD), a:take(WORD), a:take(WORD) }, a:take(WORD)
   local back, fits, begins, done = a:new_label(), a:new_label(), a:new_label(), a:new_label()
