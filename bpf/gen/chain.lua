@@ -91,7 +91,7 @@ local function kernel_frames(a, max)
   a:label(done)
 end
 
---- The same by unwind tables. A place on the stack has the address of the chain's memory. Jumps with the chain as it was
+--- The same by unwind tables. A place on the stack has the address of the memory. Jumps with the chain as it was
 --- if the process has no tables.
 local function table_frames(a, walker, max, memory, level, none)
   local kept, bytes = { a:take(WORD), a:take(WORD), a:take(WORD) }, a:take(WORD)
