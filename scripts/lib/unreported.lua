@@ -45,7 +45,7 @@ local function mover(seen, last_cpu, running)
   end
 end
 
---- Returns a function that forgets the state of a thread that gets a name: its switches may be seen under one name only.
+--- Returns a function that forgets the state of a thread that is renamed: its switches may be seen under one name.
 local function renamer(seen, last_cpu, running)
   return function(ev)
     local pid = ev._tid
