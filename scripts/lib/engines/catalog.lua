@@ -20,7 +20,7 @@ function catalog.entries()
   return all, message
 end
 
---- Returns the tracepoints with typed arguments, or the kernel's functions, that match a pattern such as 'fentry:vfs_*'.
+--- Returns all events. Probes, breakpoints and those of catalog.typed() are there by their syntax: 'kprobe:FUNCTION'.
 --- Fails if the kernel has no types.
 ---@param pattern string
 ---@return { name: string, kind: string }[]? entries nil: it is no such pattern
