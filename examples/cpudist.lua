@@ -9,11 +9,11 @@ return {
   summary = 'Print how long tasks run at a time',
   everywhere = true, -- a switch to a task is an event of the one before it
   options = { top = { type = 'integer', default = 5, help = 'commands to print' } },
-  start = function(opt, out)
+  start = function(opt, out, session)
     local running = join.new()
     local times = aggregate.new('hist', { 'comm' }, { name = 'on CPU', unit = 'ns' })
     local function report() times:print(out, { limit = opt.top }) times:clear() end
-    return {
+    return running:follow(session, {
       lost = running.lost,
       ['sched:sched_switch'] = function(ev)
         local ns = running:finish(ev.prev_pid, ev._time)
@@ -22,6 +22,6 @@ return {
       end,
       interval = report,
       stop = report,
-    }
+    })
   end,
 }

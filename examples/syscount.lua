@@ -19,7 +19,7 @@ return {
       times:clear()
       errors:clear()
     end
-    return {
+    return calls:follow(session, { -- threads that execute another program, too
       lost = calls.lost,
       ['raw_syscalls:sys_enter'] = function(ev) calls:start(ev._tid, ev._time) end,
       ['raw_syscalls:sys_exit'] = function(ev)
@@ -31,6 +31,6 @@ return {
       end,
       interval = report,
       stop = report,
-    }
+    })
   end,
 }

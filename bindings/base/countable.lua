@@ -32,6 +32,7 @@ local countable = {}
 ---@field expires number ns after which a start does not count
 ---@field refuse? string why it cannot be done in the kernel
 ---@field lost function handler `lost`, which has nothing to do there
+---@field moved? function handler of threads that get other ids, which has nothing to do there either
 ---@field update fun(counts: table<string, number>, waiting: fun(): integer) called with what was counted since the last
 --- call: unstarted, replaced, expired, evicted, found (0: none); and a function that returns the number of open starts
 

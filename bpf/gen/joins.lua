@@ -86,6 +86,17 @@ function KernelJoin:waiting()
   return n
 end
 
+--- Returns the body of the program for InKernel:probe_id_changes().
+---@return fun(a: Asm, source: Source, places: ProbePlaces)
+function KernelJoin:move_body()
+  return function(a, _, places)
+    local value = self.has_value and a:take(8) or nil
+    self.starts:move(a, value, function(name)
+      if PLACE_OF[name] then count(a, places, self.counters, self.nr_cpus, PLACE_OF[name]) end
+    end)
+  end
+end
+
 -- Programs ----------------------------------------------------------------------------------------
 
 --- A part of a program.

@@ -449,10 +449,7 @@ end
 --- Generates code for a thread that gets the id in r8 instead of the one in r7: its start goes on with the new key, and
 --- the start of the thread that had it before is removed.
 function Program:move(value)
-  local a, of = self.a, self.of
-  local before, word, place = a:take(8), a:take(8), a:take(8)
-  local other, none, full = a:new_label(), a:new_label(), a:new_label()
-  a:store(8, FRAME, before, 7)
+  local a, of, other = self.a, self.of, self.a:new_label()
   a:load(8, 0, FRAME, self.places.cpu)
   self:running(other)
   a:load(8, 1, 9, 0)
@@ -462,27 +459,9 @@ function Program:move(value)
   a:alu('add', 1, 1)
   a:store(8, 9, 0, 1)
   a:label(other)
-  a:alu_r('mov', 7, 8)
-  of.starts:find(a, none)
-  of.starts:take(a)
-  a:jump('==', 1, 0, none)
-  self:count 'ended'
-  a:label(none)
-  a:load(8, 7, FRAME, before)
-  of.starts:find(a, 'done')
-  a:store(8, FRAME, place, 9)
-  of.starts:take(a, value)
-  a:jump('==', 1, 0, 'done')
-  a:store(8, FRAME, word, 1)
-  a:alu_r('mov', 7, 8)
-  a:alu_r('mov', 8, 1)
-  a:alu('rsh', 8, starts.TAG_BITS)
   local size = of.plan.outliers and of.plan.outliers.size
-  of.starts:store(a, { word = word }, value, { full = full, late = 'done' }, function(name) self:count(name) end,
-    size and function() outliers.move_kept(a, of.plan.outliers, place, of.starts.more) end)
-  a:go 'done'
-  a:label(full)
-  self:count 'evicted'
+  of.starts:move(a, value, function(name) self:count(name) end,
+    size and function(place) outliers.move_kept(a, of.plan.outliers, place, of.starts.more) end)
 end
 
 --- Returns the body of the program for InKernel:probe_id_changes(), if all keys are threads.

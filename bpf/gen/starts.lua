@@ -204,6 +204,38 @@ function Starts:store(a, tag, value, labels, count, keep)
   a:label(done)
 end
 
+--- Generates code for a thread that gets the id in r8 instead of the one in r7: its start goes on with the new key, and
+--- the start of the thread that had it before is removed. Ends the program. Uses all registers but r6.
+---@param a Asm
+---@param value? integer place on the stack for the value of the start
+---@param count fun(name: string) generates code that counts, with r1 and r2: ended, replaced, evicted
+---@param keep? fun(place: integer) generates code that moves what else was kept to r9, from the address at a place on
+--- the stack
+function Starts:move(a, value, count, keep)
+  local before, word, place = a:take(8), a:take(8), a:take(8)
+  local none, full = a:new_label(), a:new_label()
+  a:store(8, FRAME, before, 7)
+  a:alu_r('mov', 7, 8)
+  self:find(a, none)
+  self:take(a)
+  a:jump('==', 1, 0, none)
+  count 'ended'
+  a:label(none)
+  a:load(8, 7, FRAME, before)
+  self:find(a, 'done')
+  a:store(8, FRAME, place, 9)
+  self:take(a, value)
+  a:jump('==', 1, 0, 'done')
+  a:store(8, FRAME, word, 1)
+  a:alu_r('mov', 7, 8)
+  a:alu_r('mov', 8, 1)
+  a:alu('rsh', 8, starts.TAG_BITS)
+  self:store(a, { word = word }, value, { full = full, late = 'done' }, count, keep and function() keep(place) end)
+  a:go 'done'
+  a:label(full)
+  count 'evicted'
+end
+
 --- Generates code that stores a start for a key that has none.
 function Starts:claim(a, tag, value, full, done, keep)
   local other, ours = a:new_label(), a:new_label()

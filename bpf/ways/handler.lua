@@ -189,14 +189,14 @@ local function states_of(plan)
 end
 
 --- Returns the joins among what handlers change.
----@return { plan: HandlerPlan, state: table, name: string, lost: function }[] lost: the join's handler for lost events
+---@return { plan: HandlerPlan, state: table, name: string, of: CountedJoin }[]
 local function joins_of(plans)
   local list = {}
   for _, plan in ipairs(plans) do
     for state, name in pairs(plan.states or {}) do
       local how = countable.of(state)
       if how and how.join then
-        list[#list + 1] = { plan = plan, state = state, name = name, lost = how.join(state).lost }
+        list[#list + 1] = { plan = plan, state = state, name = name, of = how.join(state) }
       end
     end
   end
@@ -220,7 +220,10 @@ end
 --- Refuses handlers whose states other code may look at.
 local function refuse_shared(run, plans, checked)
   local roots, is_closed, joins, of_joins = {}, mentions.leads_to(run), joins_of(plans), {}
-  for _, one in ipairs(joins) do of_joins[one.lost] = true end -- programs lose no events
+  for _, one in ipairs(joins) do -- programs lose no events, and follow threads to their new ids
+    of_joins[one.of.lost] = true
+    if one.of.moved then of_joins[one.of.moved] = true end
+  end
   for name, handler in pairs(checked.life) do
     if not AFTER[name] and not (name == 'lost' and of_joins[handler]) then
       roots[#roots + 1] = { handler, 'the handler ' .. name }
@@ -243,7 +246,7 @@ local function refuse_shared(run, plans, checked)
   while again do -- a handler that is refused may be the reason for others
     again = false
     for _, plan in ipairs(plans) do
-      if not plan.states and not done[plan] then
+      if not plan.states and not done[plan] and not of_joins[plan.handler] then
         done[plan], again = true, true
         refuse { plan.handler, plan.code and ('the handler at line %d'):format(plan.code.first) or 'another handler' }
       end
@@ -291,6 +294,16 @@ local function group(plans)
   return list
 end
 
+--- Lets offers also see the threads that get other ids, in place of the handlers that joins have for them.
+local function spare_moves(plans)
+  for _, one in ipairs(joins_of(plans)) do
+    local offer = one.plan.offer
+    for _, plan in ipairs(offer and plans or {}) do
+      if plan.handler == one.of.moved then plan.without, offer.spares = offer, plan.events end
+    end
+  end
+end
+
 --- Returns the plan of each event that has only one handler.
 local function only_plans(plans)
   local only, seen = {}, {}
@@ -326,7 +339,9 @@ function handler_plans.offer(run, checked)
     for _, event in ipairs(entry.found) do table.insert(plan.events, event) end
   end
   refuse_shared(run, plans, checked)
-  run.in_kernel:offer_handlers(group(plans), only_plans(plans))
+  local offers = group(plans)
+  spare_moves(plans)
+  run.in_kernel:offer_handlers(offers, only_plans(plans))
   return plans
 end
 

@@ -215,6 +215,7 @@ function HandlerJoins:prepare(kernel)
     local made = kernel_joins.new { expires = how.expires, direct = direct, has_value = has_value,
       nr_cpus = kernel.switch.nr_cpus }
     table.insert(self.kernel, { made = made, update = how.update })
+    if how.moved then kernel:probe_id_changes(made:move_body()) end
     for _, use in ipairs(uses) do use.made = made end
   end
 end

@@ -14,7 +14,7 @@ local BAR = 52 -- width of a histogram's longest bar
 local LABEL, LABEL_WITH_UNITS = '%-16s %8d ', '%-20s %8d ' -- of a bucket: its bounds and count
 local MIN_BAR, PAST, DRAWN = 16, 240, 64 -- of a picture: bar, earlier intervals, histograms
 local ORDER = { negative = -2, zero = -1 } -- of buckets without an exponent
-local GAP = 3 -- a longer run of empty buckets is one line
+local GAP = '...' -- stands for empty buckets between others
 
 --- Returns the numbers in the buckets of an entry, by bucket.
 function aggregate_text.counts(value)
@@ -53,20 +53,17 @@ function aggregate_text.range(list)
   return low, high, max
 end
 
---- Appends the line of each bucket of some histograms that are drawn as one. Long gaps are one line.
+--- Appends the line of each bucket of some histograms that are drawn as one, without empty ones.
 local function draw(lines, list, line)
   local low, high = aggregate_text.range(list)
-  local empty = {}
+  local before = low
   for i = low, high do
     local is_empty = true
     for _, counts in ipairs(list) do is_empty = is_empty and (counts[i] or 0) == 0 end
-    if is_empty then
-      empty[#empty + 1] = line(i)
-    else
-      if #empty > GAP then empty = { '...' } end
-      for _, text_line in ipairs(empty) do lines[#lines + 1] = text_line end
-      empty = {}
+    if not is_empty then
+      if i > before + 1 then lines[#lines + 1] = GAP end
       lines[#lines + 1] = line(i)
+      before = i
     end
   end
 end

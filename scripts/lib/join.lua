@@ -150,16 +150,35 @@ function Join:finish(key, time)
   return ns > 0 and ns or 0, start.a, start.b, start.c, start.d
 end
 
---- Gives the start of a key to another key, which loses its own. For threads that get the id of their process, because
---- they execute a program:
----
----   [session.id_changes()] = function(ev) calls:move(ev.old_pid, ev.pid) end
+--- Gives the start of a key to another key, which loses its own.
 ---@param before any
 ---@param after any
 function Join:move(before, after)
   local start = take(self._open, before)
   take(self._open, after)
   if start then set(self._open, after, start) end
+end
+
+--- Lets starts go on when their thread gets another id: one that executes a program gets that of its process. For joins
+--- whose keys are threads, in start():
+---
+---   return calls:follow(session, {
+---     ['raw_syscalls:sys_enter'] = function(ev) calls:start(ev._tid, ev._time) end,
+---     ...
+---   })
+---
+--- Nothing is followed where these events are not known: in recordings and on other machines without
+--- sched:sched_process_exec, and in pid namespaces.
+---@param session Session
+---@param handlers table to which a handler is added
+---@param like? Event the threads are those of the machine that sends it (`pull=`)
+---@return table handlers
+function Join:follow(session, handlers, like)
+  local changes, is_foreign = session.id_changes(like)
+  if not changes or is_foreign then return handlers end
+  self._moved = function(ev) self:move(ev.old_pid, ev.pid) end
+  handlers[changes] = self._moved
+  return handlers
 end
 
 --- Returns the number of open starts.
@@ -178,6 +197,7 @@ countable.add(Join, {
       expires = self._expires,
       refuse = self._max ~= MAX and 'the number of open starts is limited' or nil,
       lost = self.lost,
+      moved = self._moved,
       update = function(counts, waiting)
         for name, n in pairs(counts) do
           local counter = name == 'found' and '_found' or name

@@ -48,12 +48,13 @@ local PAIR_SIZE = ffi.sizeof 'struct pair'
 ---@field pairs KeptPairs[]
 ---@field has_queues? boolean the kept events say how many tasks wait for a CPU
 ---@field seen_of? ffi.cdata* double[] by class
+---@field lost number events of the run, as of its last report
 local PageEvents = {}
 PageEvents.__index = PageEvents
 
 ---@param run Run
 ---@return PageEvents
-function page_events.new(run) return setmetatable({ run = run, pairs = {} }, PageEvents) end
+function page_events.new(run) return setmetatable({ run = run, pairs = {}, lost = 0 }, PageEvents) end
 
 --- Keeps the events of batches from now on. Called when the events are open.
 ---@return Pass? pass nil if no event comes here
@@ -340,7 +341,8 @@ function PageEvents:queues(asked)
   local notes, limit = {}, self.run.is_recorded and math.huge or MAX_QUEUED
   local found = run_queues.read(self.run.events.list, self.rows, asked, limit)
   if found.is_partial then
-    notes[#notes + 1] = 'only the switches of some tasks are seen, which do not say who waits'
+    notes[#notes + 1] = self.lost > 0 and 'too many switches are missing, among the events that were lost'
+      or 'only the switches of some tasks are seen, which do not say who waits'
   end
   if not found.has_wakeups then
     notes[#notes + 1] = 'without sched:sched_wakeup, only tasks that were preempted are seen to wait'

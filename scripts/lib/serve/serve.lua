@@ -290,6 +290,7 @@ function Serving:log()
   if self.events and not self.has_tables then self.page:table(COUNTS, self.events:take_counts(), COUNT_KINDS) end
   local run, stats = self.run, ffi.new 'struct session_stats'
   C.session_read_stats(run.session, stats)
+  if self.events then self.events.lost = tonumber(stats.lost) end
   local sec, ns, is_wall = run.out.clock(run.report_time)
   local item = self.page:take(sec + ns / 1e9, is_wall ~= false, run.report_time,
     tonumber(stats.events) + run.in_kernel:count(), tonumber(stats.lost),

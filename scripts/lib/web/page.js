@@ -1,5 +1,5 @@
 'use strict';
-/* global units, model, charts, flame, tables, runQueues */
+/* global units, model, charts, flame, tables, runQueues, commands */
 const page = (function () {
   const token = new URLSearchParams(location.search).get('token') || '';
   const views = new Map();        // of tables by name: elements, sorting, the row whose chart is shown
@@ -31,6 +31,7 @@ const page = (function () {
   function select(mode, from, to) {
     hideEvents();
     state.mode = mode;
+    state.bucket = null;
     state.chosen = true;
     state.range = mode === 'range' ? rangeOf(from, to) : null;
     writeAddress();
@@ -55,7 +56,25 @@ const page = (function () {
     let a = range ? at(range.from) : list.length - 1, b = range ? at(range.to) : list.length - 1;
     b = Math.min(Math.max(b + by, extends_ ? a : b - a), list.length - 1);
     a = extends_ ? a : Math.max(b - (range ? at(range.to) - at(range.from) : 0), 0);
+    charts.follow(rangeOf(list[a].time, list[b].time));
     select('range', list[a].time, list[b].time);
+  }
+  // Goes to the next bucket of the selected time in a heat map; at first to the slowest one.
+  function stepBucket(by) {
+    const view = [focus].concat(Array.from(views.values())).find(one => one && charts.isHeat(one)), range = selected();
+    const counts = view ? model.countsOf(view.sum, view.focus) : [];
+    if (!counts.length) return;
+    const known = state.bucket && state.bucket.view === view ? state.bucket.exponent : Infinity;
+    const at = counts.findIndex(one => one[0] === known);
+    const [exponent, count] = counts[at < 0 ? counts.length - 1 : Math.min(Math.max(at + by, 0), counts.length - 1)];
+    if (state.mode === 'last') select('range', range.from, range.to); // which stays
+    state.bucket = { view, exponent, count };
+    view.hint.textContent = bucketText(view, exponent, count) + ' (e: its events)';
+    charts.list.forEach(one => { if (one === view) charts.drawMarks(one, state); });
+  }
+  function bucketText(view, exponent, count) {
+    const hist = view.columns[model.histOf(view.columns)];
+    return units.bound(hist, exponent) + ' to ' + units.bound(hist, exponent + 1) + ': ' + count;
   }
 
   // --- the address: #all or #FROM-TO in seconds since the epoch, &before=FROM-TO&q=FILTER&row=TABLE,KEY and so on
@@ -69,6 +88,7 @@ const page = (function () {
       if (view.focus) more.append('row', view.name + ',' + view.focus);
       if (view.sort) more.append('sort', view.name + ',' + (view.down ? '-' : '') + view.sort);
       if (view.search) more.append('find', view.name + ',' + view.search);
+      if (view.plain && model.histOf(view.columns) >= 0) more.append('bars', view.name + ',');
     });
     const theme = document.documentElement.dataset.theme;
     if (theme) more.set('theme', theme);
@@ -95,10 +115,26 @@ const page = (function () {
     const part = times(more.get('zoom') || '');
     charts.zoom(part.length ? part : null);
     state.wanted = new Map();
-    ['row', 'sort', 'find'].forEach(name => more.getAll(name).forEach(text => {
+    ['row', 'sort', 'find', 'bars'].forEach(name => more.getAll(name).forEach(text => {
       const at = text.indexOf(','), table = text.slice(0, at);
       state.wanted.set(table, Object.assign(state.wanted.get(table) || {}, { [name]: text.slice(at + 1) }));
     }));
+    views.forEach(setWanted);
+  }
+  // A row as it is in the address; null: somebody has changed that.
+  function rowOf(text) {
+    try {
+      return Array.isArray(JSON.parse(text)) ? text : null;
+    } catch (error) {
+      return null;
+    }
+  }
+  // Sets what the address says of a view.
+  function setWanted(view) {
+    const wanted = state.wanted.get(view.name) || {}, sort = wanted.sort || '';
+    Object.assign(view, { sort: sort.replace(/^-/, '') || null, down: sort[0] === '-',
+      focus: rowOf(wanted.row || 'null'), plain: 'bars' in wanted, search: wanted.find || '' });
+    if (view.find) view.find.value = view.search;
   }
   // Light and dark: as the system has it, or as it was chosen.
   const system = window.matchMedia('(prefers-color-scheme: dark)');
@@ -200,6 +236,11 @@ const page = (function () {
     byId('events').hidden = true;
   }
 
+  // Those of the bucket or of the row that is selected, else all of the time.
+  function askSelected() {
+    const bucket = state.bucket;
+    askEvents(bucket, bucket ? bucket.view : focus && focus.focus ? focus : null);
+  }
   function close() {
     state.closed = true;
     hideEvents();
@@ -221,7 +262,8 @@ const page = (function () {
       const report = model.reports[at.nr];
       if (!report) return;
       const exponent = view.exponent ? view.exponent(at.y) : null;
-      const count = exponent !== null && view.series.points[at.nr].counts.get(exponent);
+      const point = view.series.points[at.nr]; // none yet, of a report that came while the button was pressed
+      const count = exponent !== null && point && point.counts.get(exponent);
       select('range', report.time, report.time);
       if (count) askEvents({ exponent, count }, view);
     },
@@ -232,8 +274,8 @@ const page = (function () {
       if (view === runQueues.view) text = clock(at.time) + runQueues.textAt(at.time, at.y);
       else if (view.overview) text += ', ' + report.count + ' events';
       else if (view.exponent) {
-        const hist = view.columns[model.histOf(view.columns)], e = view.exponent(at.y);
-        text += ', ' + units.bound(hist, e) + ' to ' + units.bound(hist, e + 1) + ': ' + (point.counts.get(e) || 0);
+        const e = view.exponent(at.y);
+        text += ', ' + bucketText(view, e, point.counts.get(e) || 0);
       } else {
         const column = charts.columnOf(view);
         text += column ? ', ' + units.title(column) + ' ' + units.text(column, point.value) : '';
@@ -261,10 +303,9 @@ const page = (function () {
     },
   };
   function makeView(name, columns) {
-    const wanted = state.wanted.get(name) || {}, sort = wanted.sort || '';
-    const view = { name, sort: sort.replace(/^-/, '') || null, down: sort[0] === '-', focus: wanted.row || null,
-      plain: false, zoom: null, search: wanted.find || '', columns, charted: null };
-    const box = element('section', byId('tables')), head = element('div', box, undefined, 'head');
+    const view = { name, zoom: null, columns, charted: null };
+    setWanted(view);
+    const box = view.section = element('section', byId('tables')), head = element('div', box, undefined, 'head');
     element('h2', head, name);
     view.about = element('span', head, '', 'hint');
     element('span', head, undefined, 'fill');
@@ -274,7 +315,7 @@ const page = (function () {
     view.ask.addEventListener('click', () => askEvents(null, view));
     view.scale = element('span', head, undefined, 'hint');
     view.draw = element('button', head, '', 'small');
-    view.draw.addEventListener('click', () => { view.plain = !view.plain; draw(); });
+    view.draw.addEventListener('click', () => { view.plain = !view.plain; writeAddress(); draw(); });
     charts.create(view, box, onChart);
     view.hint = element('div', box, '', 'hint');
     view.flameHead = element('div', box, undefined, 'head');
@@ -344,9 +385,22 @@ const page = (function () {
   }
   function emptyState() {
     if (!model.reports.length) return 'No report yet: the first one comes at the end of the interval.';
-    if (hasTables()) return '';
+    if (hasTables()) {
+      return model.reports.some(report => report.events) ? '' :
+        'No event comes here: the tables are counts and sums of the kernel.';
+    }
     return model.reports[model.reports.length - 1].events ? 'This profiler prints events, no tables: ' +
       'the newest ones are at the end of the page.' : 'No event yet, nothing to report.';
+  }
+  // What stands in for tables until the first one comes.
+  function removeCounts() {
+    const view = views.get(COUNTS);
+    if (follows) hideEvents();
+    byId('tables').after(byId('events'));
+    charts.remove(view);
+    view.section.remove();
+    views.delete(COUNTS);
+    if (focus === view) focus = null;
   }
   function rangeText(range) {
     if (range === undefined) return 'no report yet';
@@ -360,6 +414,7 @@ const page = (function () {
     if (document.hidden && views.size) return;
     model.reports.slice(-1).concat(model.lastFilled() || []).forEach(report =>
       report.tables.forEach(table => viewOf(table.name, table.columns)));
+    if (views.has(COUNTS) && hasTables()) removeCounts();
     if (!state.chosen && Array.from(views.values()).some(view => flame.has(view.columns))) state.mode = 'all';
     // Until the reports of a range from the address have come, their beginning is not known.
     if (state.mode === 'range') state.range = rangeOf(state.range.from, state.range.to);
@@ -390,37 +445,9 @@ const page = (function () {
 
   // --- the command that gives what is seen
 
-  const quote = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'";
-  const sqlName = name => name.replace(/\W+/g, '_').replace(/^_+|_+$/g, '');
-  // Puts words at the end of the options, before a workload.
-  function addWords(words, ...more) {
-    const at = words.indexOf('--');
-    words.splice(at < 0 ? words.length : at, 0, ...more);
-  }
-  // Limits the command to the part of the recording that the selected reports are about.
-  function addPart(words) {
-    const range = selected(), list = range ? model.within(range) : [];
-    if (!list.length || !list[0].part) return;
-    let [start, stop] = [list[0].part[0], list[list.length - 1].part[1]];
-    const at = words.findIndex(word => /^--time(=|$)/.test(word));
-    if (at >= 0) {
-      const given = words[at] === '--time' ? words.splice(at, 2)[1] : words.splice(at, 1)[0].slice(7);
-      start = start || given.split(',')[0];
-      stop = stop || given.split(',')[1];
-    }
-    if (start || stop) addWords(words, '--time', start + ',' + stop);
-  }
   function command() {
-    const words = about.command.map(quote), view = focus || views.values().next().value;
-    addPart(words);
-    if (view && (view.focus || view.sort) && !about.command.some(word => /^--query/.test(word))) {
-      const where = labelsOf(view).map(one => sqlName(one[0]) + (one[1] === null ? ' IS NULL' :
-        ' = ' + (typeof one[1] === 'number' ? one[1] : "'" + String(one[1]).replace(/'/g, "''") + "'"))).join(' AND ');
-      addWords(words, '--query', quote('SELECT * FROM ' + sqlName(view.name) +
-        (view.focus && where ? ' WHERE ' + where : '') +
-        (view.sort ? ' ORDER BY ' + sqlName(view.sort) + (view.down ? ' DESC' : '') : '')));
-    }
-    return words.join(' ');
+    const range = selected(), view = focus || views.values().next().value;
+    return commands.text(about.command, range ? model.within(range) : [], view, view ? labelsOf(view) : []);
   }
   function copy() {
     const text = command(), done = () => { byId('copy').textContent = 'Copied'; };
@@ -441,10 +468,15 @@ const page = (function () {
     showState('running', false);
     draw();
   }
-  const zoom = factor => { charts.zoomBy(factor); later(); draw(); };
+  const zoom = factor => {
+    charts.zoomBy(factor, state.range ? (state.range.start + state.range.to) / 2 : undefined);
+    later();
+    draw();
+  };
   const keys = {
     ArrowLeft: event => step(-1, event.shiftKey), ArrowRight: event => step(1, event.shiftKey),
-    a: () => select('all'), l: () => select('last'), c: compare, e: () => askEvents(null, null), t: switchTheme,
+    a: () => select('all'), l: () => select('last'), c: compare, e: askSelected, t: switchTheme,
+    j: () => stepBucket(-1), k: () => stepBucket(1),
     ' ': pause, '/': () => byId('filter').focus(), '+': () => zoom(0.5), '-': () => zoom(2),
     Escape: () => {
       if (!byId('events').hidden) close();
@@ -461,7 +493,7 @@ const page = (function () {
       if (event.key === 'Escape') event.target.blur();
       return;
     }
-    if (event.key === 'Enter' && event.target.matches('tr')) { event.target.click(); return; }
+    if (event.key === 'Enter' && event.target.matches('tr, th')) { event.target.click(); return; }
     if (!keys[event.key] || event.key === ' ' && event.target.matches('button')) return;
     event.preventDefault();
     keys[event.key](event);
@@ -513,8 +545,8 @@ const page = (function () {
     get('log?after=' + next).then(answer => {
       next = answer.next;
       showState('running', false);
-      add(answer.items);
       window.setTimeout(poll, 1000);
+      add(answer.items);
     }, error => {
       failed(error);
       window.setTimeout(poll, 5000);

@@ -41,6 +41,11 @@ const charts = (function () {
     const [from, to] = whole();
     zoomed = !part || model.reports.length && part[0] <= from && part[1] >= to ? null : part;
   }
+  // Moves the part that is drawn so that it contains a range.
+  function follow(range) {
+    const [a, b] = domain(), by = range.start < a ? range.start - a : range.to > b ? range.to - b : 0;
+    if (zoomed && by) zoom([a + by, b + by]);
+  }
   function zoomBy(factor, at) {
     const [a, b] = domain(), middle = at === undefined ? (a + b) / 2 : at;
     if ((b - a) * factor > 1e-4 || factor > 1) zoom([middle - (middle - a) * factor, middle + (b - middle) * factor]);
@@ -54,7 +59,10 @@ const charts = (function () {
     scale.range(ends);
   }
   function timeAxis(width) {
-    const ticks = scale.ticks(Math.max(2, Math.floor(width / 110))), factor = model.isWall() ? 1000 : 1;
+    const factor = model.isWall() ? 1000 : 1;
+    let n = Math.max(2, Math.floor(width / 110)), ticks = scale.ticks(n);
+    // There may be more than asked for: labels have up to 80 pixels.
+    while (n > 2 && ticks.length * 80 > width) ticks = scale.ticks(--n);
     const step = ticks.length > 1 ? (ticks[1] - ticks[0]) / factor : 1;
     return d3.axisBottom(scale).tickValues(ticks).tickSizeOuter(0)
       .tickFormat(tick => units.clock(Number(tick) / factor, model.isWall(), step));
@@ -299,6 +307,12 @@ const charts = (function () {
       }
     };
     place(view.svg.select('.before'), state.before);
+    const bucket = state.bucket && state.bucket.view === view && isHeat(view) && view.y ? state.bucket : null;
+    place(view.svg.select('.cell'), bucket && (state.range || { start: domain()[0], to: domain()[1] }));
+    if (bucket) {
+      const top = view.y(bucket.exponent + 1);
+      view.svg.select('.cell').attr('y', top).attr('height', view.y(bucket.exponent) - top);
+    }
     if (state.dragging !== view) {
       const range = state.range && scale.range().map((end, i) => {
         const x = xOf(i ? state.range.to : state.range.start);
@@ -376,6 +390,7 @@ const charts = (function () {
     view.svg.append('g').attr('class', 'axis x');
     view.svg.append('rect').attr('class', 'before').attr('visibility', 'hidden');
     view.svg.append('g').attr('class', 'brush');
+    view.svg.append('rect').attr('class', 'cell').attr('visibility', 'hidden');
     view.svg.append('line').attr('class', 'cross').attr('visibility', 'hidden');
     let pressed = null;
     const point = () => {
@@ -410,5 +425,7 @@ const charts = (function () {
     }, { passive: false });
     list.push(view);
   }
-  return { create, draw, drawMarks, ramp, isHeat, columnOf, zoom, zoomBy, xOf, domain, zoomed: () => zoomed, list };
+  function remove(view) { list.splice(list.indexOf(view), 1); }
+  return { create, remove, follow, draw, drawMarks, ramp, isHeat, columnOf, zoom, zoomBy, xOf, domain,
+    zoomed: () => zoomed, list };
 }());

@@ -64,6 +64,41 @@ const flame = (function () {
       return name => name.includes(view.search);
     }
   }
+  // --- by keyboard: arrows go from frame to frame
+
+  const isInside = (one, path) => path.every((name, i) => one.names[i] === name);
+  function neighbour(view, key) {
+    const now = view.frames.find(one => one.element.classList.contains('at')), level = now ? now.level : 0;
+    const row = view.frames.filter(one => one.level === level + (key === 'ArrowDown' ? 1 : key === 'ArrowUp' ? -1 : 0));
+    if (!now) return view.frames[0];
+    if (key === 'ArrowDown') return row.find(one => isInside(one, now.names));
+    if (key === 'ArrowUp') return row.find(one => isInside(now, one.names));
+    return row[row.indexOf(now) + (key === 'ArrowLeft' ? -1 : 1)];
+  }
+  function onKey(view, event) {
+    const now = view.frames.find(one => one.element.classList.contains('at'));
+    if (/^Arrow/.test(event.key)) mark(view, neighbour(view, event.key));
+    else if (event.key === 'Enter' && now) now.element.click();
+    else if (event.key === 'Escape' && view.zoom && view.zoom.length) view.frames[0].element.click();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+  function mark(view, frame) {
+    if (!frame) return;
+    view.frames.forEach(one => one.element.classList.toggle('at', one === frame));
+    view.at = frame.names.join('\n');
+    view.flameNote.textContent = frame.element.title + '; ' + view.flameText;
+    if (document.activeElement === view.flame) frame.element.scrollIntoView({ block: 'nearest' });
+  }
+  function listen(view) {
+    if (view.frames) return;
+    view.flame.tabIndex = 0;
+    view.flameHead.classList.add('stays');
+    view.flame.setAttribute('aria-label', 'Flame graph: arrows move, Enter zooms, Escape shows all');
+    view.flame.addEventListener('keydown', event => onKey(view, event));
+  }
+
   // Draws the stacks of a sum; keep(row): of which rows.
   function draw(view, sums, keep) {
     const box = view.flame, column = sums.now.columns[stackColumns(sums.now.columns, view.charted).value];
@@ -71,7 +106,9 @@ const flame = (function () {
     addTo(root, sums.now, view.charted, 'value', keep);
     if (sums.before && sums.before.columns) addTo(root, sums.before, view.charted, 'before', keep);
     const scrolled = box.scrollTop;
+    listen(view);
     box.textContent = '';
+    view.frames = [];
     let top = root, depth = 0;
     const path = [];
     (view.zoom || []).every(name => {
@@ -92,6 +129,7 @@ const flame = (function () {
       if (level < path.length) frame.classList.add('caller');
       frame.addEventListener('click', () => { view.zoom = names; draw(view, sums, keep); });
       box.appendChild(frame);
+      view.frames.push({ element: frame, level, names });
     }
     function putAll(one, start, width, level, names) {
       if (width < MIN_WIDTH) return;
@@ -110,10 +148,11 @@ const flame = (function () {
     box.style.height = depth * ROW + 'px';
     box.scrollTop = scrolled;
     const share = top === root ? '' : top.name + ': ' + (100 * top.value / root.value).toFixed(1) + ' % of all';
-    view.flameNote.textContent = [
+    view.flameNote.textContent = view.flameText = [
       root.value ? units.text(column, root.value) + ' ' + column.title : 'no stacks in this time',
       share, find ? (100 * matched(root, find) / Math.max(root.value, 1)).toFixed(1) + ' % matched' : '',
       root.before ? 'red: more of the total than before, blue: less' : ''].filter(Boolean).join(', ');
+    if (document.activeElement === box) mark(view, view.frames.find(one => one.names.join('\n') === view.at));
   }
   return { has, draw, valueColumn };
 }());

@@ -84,6 +84,8 @@ const model = (function () {
     }
     return 0;
   }
+  // Whose rows can be added up: a script that is loaded again may have other columns for the same table.
+  const shapeOf = columns => columns.map(column => column.name).join();
   // The tables of a name, added up over a range (null: everything), from where a sum of the same range has ended.
   function addUp(name, range, before) {
     const key = range ? range.from + '-' + range.to : 'all';
@@ -93,7 +95,12 @@ const model = (function () {
       if (!inside(report, range)) return;
       report.tables.forEach(table => {
         if (table.name !== name) return;
-        const keys = keysOf(table);
+        const keys = keysOf(table), shape = shapeOf(table.columns);
+        if (sum.columns && sum.shape !== shape) {
+          sum.rows.clear();
+          sum.reports = 0;
+        }
+        sum.shape = shape;
         sum.columns = table.columns;
         sum.reports++;
         sum.more = Math.max(sum.more, table.more);

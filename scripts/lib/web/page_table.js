@@ -51,6 +51,8 @@ const tables = (function () {
       const th = element('th', rows[0], units.title(column) + (sorted ? (view.down ? ' ▾' : ' ▴') : ''),
         (isText(column) ? 'text' : '') + (view.charted === column.name && isNumber(column) ? ' on' : ''));
       th.dataset.name = column.name;
+      th.tabIndex = 0;
+      if (sorted) th.setAttribute('aria-sort', view.down ? 'descending' : 'ascending');
       th.addEventListener('click', () => on.sort(view, column));
       const parts = wide ? ['before', 'after'].concat(column.kind === 'counter' ? 'change' : []) : [];
       if (wide) th.colSpan = parts.length;
@@ -98,9 +100,18 @@ const tables = (function () {
     });
     view.rest.textContent = '';
   }
+  // The heading or the row that has the keyboard, as a test of the elements that replace it.
+  function focusOf(table) {
+    const { key, name } = table.contains(document.activeElement) ? document.activeElement.dataset : {};
+    return key === undefined && name === undefined ? null : one => one.dataset.key === key && one.dataset.name === name;
+  }
+  function keepFocus(table, isHeld) {
+    const held = isHeld && Array.from(table.querySelectorAll('th, tbody tr')).find(isHeld);
+    if (held) held.focus({ preventScroll: true });
+  }
   // sums: { now, before }; seconds: how long their times are; on: { sort(view, column), focus(view, key) }.
   function draw(view, sums, seconds, filter, on) {
-    const sum = sums.now, compared = Boolean(sums.before), keep = matcher(filter);
+    const sum = sums.now, compared = Boolean(sums.before), keep = matcher(filter), isHeld = focusOf(view.table);
     const shown = sum.columns.map((column, i) => ({ column, i })).filter(one =>
       one.column.kind !== 'histogram' && (one.column.kind !== 'none' || model.isList(one.column)));
     const rows = Array.from(sum.rows.entries());
@@ -125,10 +136,12 @@ const tables = (function () {
     rows.slice(0, MAX_SHOWN).forEach(([key, row]) => {
       const tr = element('tr', body, undefined, view.focus === key ? 'on' : '');
       tr.tabIndex = 0;
+      tr.dataset.key = key;
       tr.addEventListener('click', () => on.focus(view, key));
       const old = compared ? sums.before.rows.get(key) || null : undefined;
       putRow(view, tr, sums, shown, row, old, seconds, most);
     });
+    keepFocus(view.table, isHeld);
     const cut = sum.more && sum.reports > 1 ? 'each report has only its first rows' : '';
     const hidden = Math.max(rows.length - MAX_SHOWN, 0) + (cut ? 0 : sum.more), out = all - rows.length;
     view.rest.textContent = [hidden ? hidden + ' more rows' : '', cut,

@@ -52,7 +52,8 @@ const units = (function () {
   }
   // The unit is in the cells.
   function title(column) {
-    return of(column).kind === 'count' ? column.title : column.title.replace(/\s*\((ns|us|ms|s)\)$/, '');
+    return of(column).kind === 'count' ? column.title :
+      column.title.replace(/\s*\((ns|us|ms|s)\)$|(.)_(ns|us|ms|bytes|kb)$/, '$2');
   }
   function clock(time, isWall, step) {
     if (!isWall) return time.toFixed(step === undefined ? 6 : Math.max(0, -Math.floor(Math.log10(step)))) + ' s';

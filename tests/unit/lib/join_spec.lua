@@ -53,6 +53,23 @@ describe('join', function()
     assert.equal(50, (j:finish(4, 400)))
   end)
 
+  it('follows threads that get another id', function()
+    local j, event = join.new(), {}
+    local session = { id_changes = function() return event, false end }
+    local handlers = { lost = j.lost }
+    assert.equal(handlers, j:follow(session, handlers))
+    j:start(7, 100, 'executes')
+    j:start(5, 110, 'first')
+    handlers[event] { old_pid = 7, pid = 5 }
+    assert.is_nil(j:finish(7, 150))
+    assert.same({ 50, 'executes' }, { j:finish(5, 150) })
+  end)
+
+  it('follows none whose ids are not known, or are those of another pid namespace', function()
+    assert.same({}, join.new():follow({ id_changes = function() end }, {}))
+    assert.same({}, join.new():follow({ id_changes = function() return {}, true end }, {}))
+  end)
+
   it('is bounded: the older half goes', function()
     local j = join.new { max = 100 }
     for i = 1, 1000 do j:start(i, i) end

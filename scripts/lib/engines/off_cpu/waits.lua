@@ -63,7 +63,9 @@ local OTHER_CAUSE = '[interrupt]'
 ---@field needs_events? string why each event is needed
 
 --- Returns a function that names what woke a task in an interrupt, by the stack.
-local function cause_finder(session)
+---@param session Session
+---@return fun(stack: integer): string
+function waits.cause_finder(session)
   local by_stack, names, kinds = {}, {}, {}
   return function(stack)
     local cause = by_stack[stack]
@@ -87,7 +89,7 @@ end
 ---@param name_of fun(tid: integer): string names tasks that the session does not know
 local function wakers_of(session, depth, name_of)
   local chains = intern.new(2, MAX_CHAINS) -- by name of the waker, and 1 + the id of its own wakers, or 0
-  local cause_of = cause_finder(session)
+  local cause_of = waits.cause_finder(session)
   -- By length of the chain, by task: the id of its wakers.
   local woken, stacks = {}, array.new(threads.MAX)
   for i = 1, depth do woken[i] = array.new(threads.MAX) end

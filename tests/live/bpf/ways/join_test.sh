@@ -111,6 +111,37 @@ refused 'a start in stop' "'calls' is also used by the handler stop" '' '' 'call
 refused 'another handler lost' "'calls' is also used by the handler lost" '' '' '' 'function(gap) calls.lost(gap) end'
 refused 'a limit' 'the number of open starts is limited' '' '' '' '' 'max = 5'
 
+# Threads that execute a program get another id: 21 calls of execve, of which ten are of such threads and one fails.
+cat >"$TMP/follow.lua" <<'EOF'
+local hist = require 'lib.hist'
+local join = require 'lib.join'
+return {
+  summary = 'Join calls of execve',
+  start = function(_, out, session)
+    local calls, times, ids = join.new(), hist.new(), hist.new()
+    return calls:follow(session, {
+      ['raw_syscalls:sys_enter/id==59/'] = function(ev) calls:start(ev._tid, ev._time, ev.id) end,
+      ['raw_syscalls:sys_exit/id==59/'] = function(ev)
+        local ns, id = calls:finish(ev._tid, ev._time)
+        if ns then
+          times:add(ns)
+          ids:add(id)
+        end
+      end,
+      stop = function() out:print(times:stats().count, ids:stats().sum, calls:count()) end,
+    })
+  end,
+}
+EOF
+if [ "$(uname -m)" = x86_64 ]; then # 59 is execve
+	for way in bpf perf; do
+		"$PROFSCRIPT" "$TMP/follow.lua" --capture $way -m 256 -- "$TOP/build/workloads/execs" 10 >"$TMP/out" 2>"$TMP/err"
+		expect_line "$way: threads that execute a program" "^21	$((21 * 59))	0\$" "$TMP/out"
+	done
+	explain "$TMP/follow.lua"
+	expect_line 'explain: programs follow them' '^follow: 2 events$' "$TMP/out"
+fi
+
 # No key matches.
 cat >"$TMP/never.lua" <<EOF
 local hist = require 'lib.hist'

@@ -129,6 +129,9 @@ location.hash = '#all&zoom=' + reports[a].time + '-' + reports[b].time + '&q=wak
 await released();
 check('the address restores it', charts.zoomed() && charts.zoomed()[0] === reports[a].time && state.filter === 'wakeup',
   JSON.stringify(charts.zoomed()));
+location.hash = '#all&row=latency,x&row=latency,%7B';
+await released();
+check('a row that is none is no row', view.focus === null, view.focus);
 location.hash = '#all';
 await released();
 check('and nothing of it', !charts.zoomed() && state.filter === '', location.hash);
@@ -138,6 +141,30 @@ check('with its unit', /\/s$/.test(view.box.querySelector('.y .tick:last-of-type
 document.querySelector('tbody tr').click();
 check('a row is selected', document.querySelectorAll('tr.on').length === 1 && !view.plain && /row=latency/.test(location.hash),
   location.hash);
+var row = document.querySelector('tr.on'), key = row.dataset.key;
+row.focus();
+page.draw();
+check('keeps the keyboard when it is drawn again', document.activeElement !== row && document.activeElement.dataset.key === key,
+  document.activeElement.outerHTML);
+document.querySelector('th[data-name="max_ns"]').focus();
+document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
+check('Enter sorts by a heading', view.sort === 'max_ns' && document.activeElement.getAttribute('aria-sort') === 'descending',
+  view.sort);
+check('bars are in the address', /bars=latency/.test(location.hash), location.hash);
+view.draw.click();
+document.querySelector('th[data-name="calls"]').click();
+view.draw.click();
+document.activeElement.blur();
+press('k');
+var top = model.countsOf(view.sum, view.focus).pop();
+check('a key goes to the slowest bucket', state.bucket.exponent === top[0] && state.bucket.count === top[1] &&
+  new RegExp(': ' + top[1] + ' ').test(view.hint.textContent), view.hint.textContent);
+check('which has a frame', Number(view.box.querySelector('.cell').getAttribute('height')) > 3, view.box.innerHTML);
+press('j');
+check('another one to the next', state.bucket.exponent < top[0], state.bucket.exponent);
+press('e');
+check('and one to its events', /latency of /.test(text('asked')), text('asked'));
+press('Escape');
 check('the command', /SELECT \* FROM latency WHERE start = .*sched_wakeup.* ORDER BY calls DESC/.test(page.command()), page.command());
 var at = view.box.getBoundingClientRect();
 fire('mousemove', view.box, { clientX: at.left + charts.xOf(reports[a].time) - 1, clientY: at.top + 15 });
@@ -181,12 +208,26 @@ var narrow = named('read').offsetWidth, stacked = page.views.get(stacks.items[0]
 named('read').click();
 check('a click zooms', named('read').offsetWidth > narrow, narrow + ' ' + named('read').offsetWidth);
 check('its share', /^\d+ .*read: [0-9.]+ % of all$/.test(stacked.flameNote.textContent), stacked.flameNote.textContent);
+stacked.flame.focus();
+function arrow(name) { stacked.flame.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true, cancelable: true })); }
+arrow('ArrowDown');
+arrow('ArrowDown');
+var marked = stacked.flame.querySelector('.at');
+check('arrows go to frames', marked.offsetTop > 0 && stacked.flameNote.textContent.indexOf(marked.title) === 0, stacked.flameNote.textContent);
 frames()[0].click();
 check('and leaves it', named('read').offsetWidth === narrow, named('read').offsetWidth);
 stacked.find.value = '^read$';
 stacked.find.dispatchEvent(new Event('input'));
 check('a search', named('read').classList.contains('found') && / [0-9.]+ % matched/.test(stacked.flameNote.textContent),
   stacked.flameNote.textContent);
+page.add([1, 2].map(function (n) {
+  return { time: 3e9 + n, from: null, to: n, events: n, lost: 0, tables: [{ name: 'loaded', more: 0, rows: n > 1 ? [['a', 1]] : [['a', 'b', 1]],
+    columns: ['x', 'y', 'n'].slice(n > 1 ? 1 : 0).map(function (name) {
+      return { name: name, title: name, kind: name === 'n' ? 'counter' : 'label' };
+    }) }] };
+}));
+check('columns that a loaded script has changed', page.views.get('loaded').table.textContent === 'ynA1'.replace('A', 'a'),
+  page.views.get('loaded').table.textContent);
 check('no policy was broken', broken.length === 0, broken);
 check('to the end', true);
 }
