@@ -46,7 +46,8 @@ C_FILES     := $(shell find runtime native bindings bpf scripts tests -name '*.[
 # What ffi.cdef reads: plain declarations only.
 FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nearest bpf/bpf bpf/btf_types \
 	clocks/clock_axis decode/records decode/sample formats/formats formats/tracepoint live/capture_ring \
-	live/capture_window live/count_sums live/live os/cgroups os/clock os/cpus os/own_file os/splitlock os/support os/threads \
+	live/capture_window live/count_sums live/live os/cgroups os/clock os/cpus os/inode_path \
+	os/own_file os/splitlock os/support os/threads \
 	probes/binary probes/elf probes/probe probes/usdt process/line_editor process/output process/quit \
 	process/signals process/watchdog pull/remote push/excerpt push/push recording/recording relations/history \
 	relations/pairs relations/timeline serve/http_sender serve/http_server session/session session/tasks \

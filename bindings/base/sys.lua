@@ -60,12 +60,13 @@ function sys.check_mounts()
   end
 end
 
---- Returns where a symbolic link leads; nil: it is none, or cannot be read.
+--- Returns where a symbolic link leads, or the path of an inode on the file system that is mounted at the path.
 ---@param path string
----@return string? target
-function sys.link(path)
-  local target = ffi.new 'char[4096]'
-  local n = libc.readlink(path, target, 4096)
+---@param inode? number
+---@return string? target nil: there is none, or it cannot be read
+function sys.link(path, inode)
+  local target, size = ffi.new 'char[4096]', 4096
+  local n = inode and ffi.C.inode_path(path, inode, target, size) or libc.readlink(path, target, size)
   return n >= 0 and ffi.string(target, n) or nil
 end
 

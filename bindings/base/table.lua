@@ -44,6 +44,7 @@ local tables = {}
 ---@field addresses? string[] names of the columns of addresses
 
 local MIN_CUT = 12 -- characters of a text that is cut
+local SPARED = { 'min', 'p95', 'p99', 'p50' } -- columns that a narrow terminal may lack, the first first
 local RESERVED = { table = true, time = true }
 
 local listeners = {}
@@ -153,7 +154,7 @@ end
 function tables.sorted(spec, rows, wanted)
   local column = not spec.is_ordered and tables.column(spec, wanted)
   if not column then return rows end
-  local name, list, place, is_key = column.name, { unpack(rows) }, {}, column.metric == 'label'
+  local name, list, place, is_key = column.name, { sorted_by = column, unpack(rows) }, {}, column.metric == 'label'
   for i, row in ipairs(rows) do place[row] = i end
   local function is_number(value) return type(value) == 'number' or type(value) == 'cdata' end
   local function rank(row) return row.is_total and 4 or row[name] == nil and 3 or is_number(row[name]) and 1 or 2 end
@@ -220,20 +221,27 @@ local function cut(s, width)
 end
 
 --- Makes a table that is wider than the terminal narrower: first its columns, as far as nothing is lost, then the
---- widest texts.
-local function fit(laid, columns)
-  local total, narrow = 0, 0
-  for _, one in ipairs(laid) do total, narrow = total + one.sep + one.width, narrow + one.sep + one.least end
-  if total <= columns then return end
+--- widest texts. If it cannot be narrow enough, it has fewer columns, but the one that its rows are sorted by.
+local function fit(laid, columns, sorted_by)
+  local function total(field)
+    local sum = 0
+    for _, one in ipairs(laid) do sum = sum + one.sep + one[field] end
+    return sum
+  end
+  if total 'width' <= columns then return end
+  for _, title in ipairs(SPARED) do
+    for i = total 'shortest' > columns and #laid or 0, 1, -1 do
+      if laid[i].title == title and laid[i].column ~= sorted_by then table.remove(laid, i) end
+    end
+  end
   for _, one in ipairs(laid) do one.width, one.is_narrow = one.least, true end
-  total = narrow
-  while total > columns do
+  for _ = columns + 1, total 'least' do
     local widest
     for _, one in ipairs(laid) do
       if one.is_text and one.width > MIN_CUT and (not widest or one.width > widest.width) then widest = one end
     end
     if not widest then return end
-    widest.width, total = widest.width - 1, total - 1
+    widest.width = widest.width - 1
   end
 end
 
@@ -254,8 +262,10 @@ local function lay_out(column, rows)
   local has_parts = align == 'right' and not column.text and not column.format and align_numbers(cells)
   local least = display_width(title)
   for _, s in ipairs(cells) do least = math.max(least, display_width(s)) end
+  is_text = is_text or align == 'left'
   return { column = column, title = title, cells = cells, align = align, width = math.max(column.width or 0, least),
-    least = least, sep = #(column.sep or ' '), has_parts = has_parts, is_text = align == 'left' or is_text }
+    least = least, shortest = is_text and math.min(least, MIN_CUT) or least, sep = #(column.sep or ' '),
+    has_parts = has_parts, is_text = is_text }
 end
 
 --- Formats the table as text.
@@ -271,7 +281,7 @@ function tables.render(spec, rows, tty, width)
     if not column.data_only then laid[#laid + 1] = lay_out(column, rows) end
   end
   if laid[1] then laid[1].sep = 0 end
-  if width then fit(laid, width) end
+  if width then fit(laid, width, rows.sorted_by) end
   for at, one in ipairs(laid) do
     local column, align = one.column, one.align
     local fill = align == 'left' and at == #laid and 0 or one.width -- no trailing blanks
@@ -311,15 +321,8 @@ end
 ---@return TableColumn
 function tables.than_column(than)
   return {
-    name = 'than',
-    title = 'than(reqs)',
-    width = 13,
-    rule = 14,
-    metric = 'counter',
-    align = 'right',
-    alert = true,
-    show = than == true,
-    text = function(row)
+    name = 'than', title = 'than(reqs)', width = 13, rule = 14, metric = 'counter', align = 'right', alert = true,
+    show = than == true, text = function(row)
       return ('%6d (%3d%%)'):format(row.than, row.than > 0 and math.floor(100 * row.than / row.calls) or 0)
     end,
   }
@@ -354,16 +357,8 @@ function tables.latency_columns(than, before, has_variance)
   local columns = { unpack(before or {}) }
   for _, column in ipairs {
     { name = 'calls', width = 8, align = 'right', metric = 'counter', of_histogram = true },
-    tables.time_column('total', true),
-    tables.time_column 'min',
-    tables.time_column 'p50',
-    tables.time_column 'p95',
-    tables.time_column 'p99',
-    tables.time_column 'max',
-    tables.than_column(than),
-    avg,
-    spread[1],
-    spread[2],
+    tables.time_column('total', true), tables.time_column 'min', tables.time_column 'p50', tables.time_column 'p95',
+    tables.time_column 'p99', tables.time_column 'max', tables.than_column(than), avg, spread[1], spread[2],
     { name = 'latency_ns', metric = 'histogram' },
   } do
     columns[#columns + 1] = column

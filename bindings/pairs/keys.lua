@@ -37,7 +37,7 @@ local THREADS = { pid = true, next_pid = true, prev_pid = true, common_pid = tru
 ---@return boolean
 function keys.is_thread(config, event) return THREADS[event.attrs.key or config.key] or false end
 
---- Returns whether all keys of a matcher are threads of this machine.
+--- Returns whether all keys of a matcher are threads of one machine.
 ---@param config { stages: Event[][], key?: string }
 ---@param per_thread boolean the default key is the thread
 ---@return boolean
@@ -46,7 +46,7 @@ function keys.are_threads(config, per_thread)
     for _, event in ipairs(stage) do
       local has_key = event.attrs.key or config.key
       local is_one = event.is_task_event or has_key and keys.is_thread(config, event) or not has_key and per_thread
-      if not is_one or event.machine then return false end
+      if not is_one or event.machine ~= config.stages[1][1].machine then return false end
     end
   end
   return true
@@ -205,12 +205,13 @@ function keys.running_task(event, instance)
   end
 end
 
---- Tells the matcher at which event a thread gets another id.
+--- Tells the matcher at which event a thread gets another id. A key that is a field has the machine's own number.
 ---@param matcher ffi.cdata* struct pairs *
----@param event? Event
-function keys.set_id_changes(matcher, event)
-  if not event then return end
-  C.pairs_set_exec(matcher, event.class, event.fields.pid.offset, event.fields.old_pid.offset)
+---@param config PairsConfig
+function keys.set_id_changes(matcher, config)
+  local event, key = config.id_changes, config.key or config.stages[1][1].attrs.key
+  local at = event and event.fields
+  if event then C.pairs_set_exec(matcher, event.class, machine_of(event), not key, at.pid.offset, at.old_pid.offset) end
 end
 
 --- Tells the matcher which events are wakeups and switches. The wakeup of a task that is still running is not followed

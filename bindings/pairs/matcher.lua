@@ -256,7 +256,7 @@ local function open_matcher(self)
     local field = event.fields[config.value]
     C.pairs_set_value(self.matcher, event.class, field.offset, field.size, is_signed(field))
   end
-  pair_keys.set_id_changes(self.matcher, config.id_changes)
+  pair_keys.set_id_changes(self.matcher, config)
   pair_keys.set_running(self.matcher, config, config.others or {}, self.instance)
   for _, one in ipairs(config.ends or {}) do
     local event = public_event.real(one.event)

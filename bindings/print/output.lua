@@ -383,7 +383,7 @@ end
 ---@param spec TableSpec from lib.table
 ---@param rows table[] values by column name
 ---@param at? number time in ns, as in `ev._time`; default: now
----@param shown? fun(): string returns the text to print instead of a table
+---@param shown? fun(columns?: integer): string returns the text to print instead of a table; columns of a terminal
 ---@param drawn? fun(columns: integer): string[] returns the lines of a picture, which a terminal shows at each interval
 --- in place of the one before; they may have colors, and must have no other control characters
 function Output:table(spec, rows, at, shown, drawn)
@@ -399,7 +399,7 @@ end
 ---@param spec TableSpec
 ---@param rows table[]
 ---@param at? number
----@param shown? fun(): string
+---@param shown? fun(columns?: integer): string
 ---@param drawn? fun(columns: integer): string[]
 ---@package
 function Output:put_table(spec, rows, at, shown, drawn)
@@ -413,10 +413,10 @@ function Output:put_table(spec, rows, at, shown, drawn)
     if page then
       if #rows > 0 then self._is_empty = false end
       return page:add(drawn or function(columns)
-        return text.split(shown and shown() or tables.render(spec, rows, true, columns))
+        return text.split(shown and shown(columns) or tables.render(spec, rows, true, columns))
       end)
     end
-    if shown then return self:append(shown()) end
+    if shown then return self:append(shown(self:columns())) end
     local rendered = tables.render(spec, rows, self.tty, self:columns())
     if self.tty then self:raw(rendered) else self:append(rendered) end -- with colors on a terminal
     return

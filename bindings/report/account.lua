@@ -197,16 +197,13 @@ local function pairs_of(consumers)
     feed = one.stats and one or feed
   end
   if not feed then return end
-  local config, stats = feed.config, feed:stats()
-  local stages = config.stages
+  local config, stats, stages = feed.config, feed:stats(), feed.config.stages
   return {
-    pairs = stats.pairs,
-    unstarted = stats.unstarted + stats.mismatched,
-    started = stats.stored + stats.replaced + stats.mismatched,
+    pairs = stats.pairs, unstarted = stats.unstarted + stats.mismatched,
+    started = stats.stored + stats.replaced + stats.mismatched, key = feed:key_source(),
     limit = config.than and '--than' or config.lower and '--lower' or nil,
     firsts = names_of(stages, 1, math.max(#stages - 1, 1)),
     seconds = names_of(stages, math.min(2, #stages), #stages),
-    key = feed:key_source(),
   }
 end
 

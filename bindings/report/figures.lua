@@ -215,8 +215,7 @@ function figures.causes(list, context)
   local is_known = #causes > 0
   if not is_known then
     for _, f in ipairs(list) do
-      local used = figures.used(f)
-      if used > 0 then causes[#causes + 1] = ('%d %s were read'):format(used, f.name) end
+      causes[#causes + 1] = figures.used(f) > 0 and ('%d %s were read'):format(figures.used(f), f.name) or nil
     end
   end
   if #causes > MAX_CAUSES then

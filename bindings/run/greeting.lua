@@ -32,8 +32,12 @@ function greeting.show(run, reports)
     if not seen[event.name] then names[#names + 1], seen[event.name] = event.name, true end
   end
   if #names == 0 then return end
-  if #names > MOST + 1 then names = { names[1], names[2], names[3], ('%d more events'):format(#names - MOST) } end
-  local first = text.safe(('%s: tracing %s'):format(run.name, table.concat(names, ', ')))
+  local first
+  for n = #names > MOST + 1 and MOST or #names, 1, -1 do
+    local more = #names > n and (', %d more'):format(#names - n) or ''
+    first = text.safe(('%s: tracing %s%s'):format(run.name, table.concat(names, ', ', 1, n), more))
+    if #first <= WIDTH then break end
+  end
   local rest = text.safe('on ' .. dry_run.target(opt, words, run.everywhere) .. ending(opt, words, reports))
   io.stderr:write(first, #first + #rest < WIDTH and ' ' or '\n  ', rest, '\n')
 end

@@ -44,18 +44,19 @@ function request.events(api, of)
 
   --- Requests the event at which a thread other than the first one of its process executes a program: the kernel gives
   --- it the id of the first one. For what is kept by thread. Only valid in start().
+  ---@param like? Event the threads are those of the machine that sends it
   ---@return Event? event with the ids `old_pid` and `pid`; nil: they are not known, or the profiler is a source
   ---@return boolean? is_foreign the ids are those of the machine, but `ev._tid` is that of this pid namespace
-  function api.id_changes()
+  function api.id_changes(like)
     check_start 'session.id_changes'
-    if instance.parent or not set.catalog:supports(EXEC) then
-      return
-    end
-    local event = set:request { EXEC }
+    local machine = like and public_event.one(like, 'session.id_changes').machine
+    local source = machine and set:on(machine) or set
+    if instance.parent or machine and machine.vm or not source.catalog:supports(EXEC) then return end
+    local event = source:request { EXEC }
     local is_sent = instance.opt.push and #instance.opt.push > 0 -- the kernel cannot evaluate it, but the receiver can
     if not is_sent then event:set_filter 'pid != old_pid' end
     instance.id_changes = event
-    return public_event.of(event), not instance.run.is_recorded and sys.has_foreign_pids()
+    return public_event.of(event), not (machine or instance.run.is_recorded) and sys.has_foreign_pids()
   end
 
   --- Makes a profiler with a condition of its own decide which of its events it passes on when it is a source of

@@ -5,6 +5,7 @@ import ctypes
 import os
 import random
 import select
+import socket
 import sys
 import tempfile
 import threading
@@ -99,7 +100,48 @@ def crowd():
         sum(range(100000))
 
 
-MODES = {'stall': stall, 'spin': spin, 'wakeups': wakeups, 'leak': leak, 'disk': disk, 'crowd': crowd}
+def client(address, nobody):
+    """Sends requests over connections of ten each, and then asks where nobody listens."""
+    name_thread('client')
+    try:
+        while True:
+            with socket.create_connection(address) as server:
+                for _ in range(10):
+                    server.send(b'x' * 100)
+                    server.recv(4096)
+            socket.socket().connect_ex(nobody)
+            time.sleep(0.005)
+    except OSError:
+        os._exit(0)  # the service has ended
+
+
+def network():
+    """An event loop that answers a client. Every fiftieth request takes it 30 ms."""
+    server, unused = socket.create_server(('127.0.0.1', 0)), socket.socket()
+    unused.bind(('127.0.0.1', 0))
+    address = server.getsockname()
+    if os.fork() == 0:
+        server.close()
+        client(address, unused.getsockname())
+    poll, clients, requests = select.epoll(), {}, 0
+    poll.register(server, select.EPOLLIN)
+    while True:
+        for fd, _ in poll.poll():
+            if fd == server.fileno():
+                one = server.accept()[0]
+                clients[one.fileno()] = one
+                poll.register(one, select.EPOLLIN)
+            elif clients[fd].recv(4096):
+                requests += 1
+                if requests % 50 == 0:
+                    time.sleep(0.03)
+                clients[fd].send(b'x' * 1000)
+            else:
+                clients.pop(fd).close()
+
+
+MODES = {'stall': stall, 'spin': spin, 'wakeups': wakeups, 'leak': leak, 'disk': disk, 'crowd': crowd,
+         'network': network}
 
 if len(sys.argv) != 2 or sys.argv[1] not in MODES:
     sys.exit('usage: service.py ' + '|'.join(MODES))

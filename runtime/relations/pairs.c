@@ -483,17 +483,18 @@ static void move_start(struct pairs *p, struct start *s, int64_t key)
 static void follow_exec(struct pairs *p, const struct rule *rule, const struct event *ev)
 {
 	int32_t before = int_at(ev, rule->before), now = int_at(ev, rule->task);
-	int32_t *running = p->running[0];
+	int64_t base = rule->has_machine ? (int64_t)rule->machine << PAIRS_MACHINE_SHIFT : 0;
+	int32_t *running = p->running[rule->machine];
 	struct start *s;
 
 	if (before == now)
 		return;
 	if (running && ev->cpu >= 0 && ev->cpu < CPUS_MAX && running[ev->cpu] == before)
 		running[ev->cpu] = now;
-	p->stats.ended += remove_key(p, now);
-	s = find_start(p, before, hash_key(before));
+	p->stats.ended += remove_key(p, base + now);
+	s = find_start(p, base + before, hash_key(base + before));
 	if (waits(s))
-		move_start(p, s, now);
+		move_start(p, s, base + now);
 }
 
 int pairs_feed(struct pairs *restrict p, const struct event *events, int n, struct pair *out)

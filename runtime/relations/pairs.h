@@ -18,6 +18,7 @@
  * starts a pair.
  */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 struct event;
@@ -108,9 +109,10 @@ int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t
 
 /* At an event of class, the thread that executes a program gets the id of its process's first
  * one, which ends: the start whose key is its former id goes on with the new one, and that of the
- * first thread is removed. All keys are threads of machine 0. The offsets are those of int32_t in
- * the payload. The class takes no part in pairs. */
-void pairs_set_exec(struct pairs *p, uint16_t class, uint32_t task_offset, uint32_t before_offset);
+ * first thread is removed. All keys are threads of the machine; has_machine: with its number in the
+ * upper bits. The offsets are those of int32_t in the payload. The class takes no part in pairs. */
+void pairs_set_exec(struct pairs *p, uint16_t class, uint32_t machine, bool has_machine,
+		    uint32_t task_offset, uint32_t before_offset);
 
 /* With per_instance: the keys of this machine's events are CPUs or threads of machine 0, such as
  * those of a guest's virtual CPUs. A hole in its events is not one of a single key. */

@@ -104,10 +104,13 @@ int pairs_set_switch(struct pairs *p, uint16_t class, uint32_t machine, uint32_t
 		(struct rule){.tells = SWITCH, .task = task_offset, .before = before_offset});
 }
 
-void pairs_set_exec(struct pairs *p, uint16_t class, uint32_t task_offset, uint32_t before_offset)
+void pairs_set_exec(struct pairs *p, uint16_t class, uint32_t machine, bool has_machine,
+		    uint32_t task_offset, uint32_t before_offset)
 {
 	struct rule *rule = &p->rules[class & (EVENT_CLASSES - 1)];
 
+	rule->machine = machine & (MACHINES - 1);
+	rule->has_machine = has_machine;
 	rule->task = task_offset;
 	rule->before = before_offset;
 	rule->tells |= EXEC;

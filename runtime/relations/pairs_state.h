@@ -36,10 +36,11 @@ struct rule {
 	struct integer key; /* without: the key column */
 	struct integer value;
 	uint16_t stage, previous;
-	uint16_t place;	 /* in its stage */
-	uint8_t can;	 /* EVENT_NO_SECOND: find, EVENT_NO_FIRST: store */
-	uint8_t tells;	 /* enum tells */
-	uint8_t machine; /* of a switch or wakeup */
+	uint16_t place;	  /* in its stage */
+	uint8_t can;	  /* EVENT_NO_SECOND: find, EVENT_NO_FIRST: store */
+	uint8_t tells;	  /* enum tells */
+	uint8_t machine;  /* of a switch, wakeup or exec */
+	bool has_machine; /* keys have its number in the upper bits */
 	bool end_is_long;
 	uint16_t end_key, end_bits;
 	uint16_t awake; /* class of the event without these bits, see pairs_set_awake(); or 0 */

@@ -36,6 +36,16 @@ function fs.link(path)
   return sys.link(path)
 end
 
+--- Returns the path of a file by its inode, for file systems with the handles of ext4, if the kernel knows it.
+---@param mount string where its file system is mounted
+---@param inode number
+---@return string? path nil: it is not known
+function fs.of_inode(mount, inode)
+  check.is(mount, 'string', 'fs.of_inode takes a path')
+  check.whole(inode, 0, 2 ^ 32 - 1, 'fs.of_inode takes the number of an inode')
+  return sys.link(mount, inode)
+end
+
 --- Returns whether a file or directory exists.
 ---@param path string
 ---@return boolean

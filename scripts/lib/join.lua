@@ -167,13 +167,14 @@ end
 ---     ...
 ---   })
 ---
---- Nothing is followed where these events are not known: in recordings without sched:sched_process_exec, in pid
---- namespaces, and on other machines (`pull=`).
+--- Nothing is followed where these events are not known: in recordings and on other machines without
+--- sched:sched_process_exec, and in pid namespaces.
 ---@param session Session
 ---@param handlers table to which a handler is added
+---@param like? Event the threads are those of the machine that sends it (`pull=`)
 ---@return table handlers
-function Join:follow(session, handlers)
-  local changes, is_foreign = session.id_changes()
+function Join:follow(session, handlers, like)
+  local changes, is_foreign = session.id_changes(like)
   if not changes or is_foreign then return handlers end
   self._moved = function(ev) self:move(ev.old_pid, ev.pid) end
   handlers[changes] = self._moved

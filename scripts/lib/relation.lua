@@ -154,7 +154,7 @@ local function follow_ids(name, config, found, handlers, out, session)
     return pair_keys.are_threads({ stages = stages, key = config.key }, per_thread)
   end
   local is_followed, changes, is_foreign = are_threads(session.instance_field == '_tid'), nil, nil
-  if is_followed or key then changes, is_foreign = session.id_changes() end
+  if is_followed or key then changes, is_foreign = session.id_changes(found.stages[1][1]) end
   if is_followed and is_foreign and not are_threads(false) then is_followed, key = false, '_tid' end
   if is_followed then
     config.id_changes = changes

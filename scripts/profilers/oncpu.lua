@@ -18,8 +18,8 @@ local function sort(cells, by_thread)
   end)
 end
 
---- Returns a table with a line for each CPU with its tasks, or for each thread with its CPUs.
-local function text_of(cells, by_thread, opt, name_of)
+--- Returns a table with a line for each CPU with its tasks, or for each thread with its CPUs, in columns of a terminal.
+local function text_of(cells, by_thread, opt, name_of, width)
   local groups, order = {}, {}
   for _, cell in ipairs(cells) do
     local at = by_thread and cell.tid or cell.cpu
@@ -54,7 +54,7 @@ local function text_of(cells, by_thread, opt, name_of)
     { name = 'comm', title = 'COMM', width = 16, align = 'left', show = by_thread },
     { name = 'sum', title = opt.detail and 'SUM(ms/sws)' or 'SUM(ms)', align = 'left' },
     { name = 'parts', title = list .. unit, align = 'left', rule = #list + #unit },
-  }), rows)
+  }), rows, nil, width)
 end
 
 return {
@@ -113,7 +113,7 @@ each task and CPU. A BPF program adds up the times if the kernel can run it; wit
     local function print_cells(cells)
       sort(cells, by_thread)
       for _, cell in ipairs(cells) do cell.runtime_ns, cell.longest_ns = cell.ns, cell.longest end
-      out:table(flat, cells, nil, function() return text_of(cells, by_thread, opt, session.task_name) end)
+      out:table(flat, cells, nil, function(width) return text_of(cells, by_thread, opt, session.task_name, width) end)
     end
     local handlers = times.handlers
     local function report(time)

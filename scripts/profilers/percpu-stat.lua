@@ -30,6 +30,26 @@ local PANEL = {
   { 'power:cpu_idle', 'idle', gap = true, half = true },
 }
 
+local LEAST = 6 -- characters of a column of counts
+
+--- Returns tables below each other that are as wide as a terminal, each with the column of CPUs or threads.
+local function in_parts(columns, width, rows)
+  local parts, part, used = {}, {}, 0
+  local first = #columns[1].title + 1 + LEAST
+  for i = 2, #columns do
+    local size = math.max(#(columns[i].title or columns[i].name), LEAST) + #columns[i].sep
+    if #part == 0 or used + size > width then
+      part, used = { columns[1] }, first
+      parts[#parts + 1] = part
+    end
+    part[#part + 1], used = columns[i], used + size
+  end
+  for i, list in ipairs(parts) do
+    parts[i] = tables.render({ name = 'percpu-stat', columns = list }, rows, true, width)
+  end
+  return table.concat(parts, '\n')
+end
+
 return {
   summary = 'Count kernel activity per CPU: scheduling, IRQs, memory, I/O',
   description = [[
@@ -87,7 +107,9 @@ lacks are reported once and have no column.
         end
       end
       rows[#rows + 1] = all
-      out:table(spec, rows)
+      out:table(spec, rows, nil, out:columns() and function(width)
+        return in_parts(columns, width, out.sort and tables.sorted(spec, rows, out.sort) or rows)
+      end or nil)
     end)
   end,
 }

@@ -12,6 +12,7 @@
 ---   - perf prints the address at which a sample without payload was taken; we print only its period.
 ---   - perf looks kernel addresses up in the running kernel, which need not be the recorded one; we
 ---     print the address.
+---   - perf does not know the constants of some enumerations, and prints 0x2 where we print "be" or "TCP_SYN_SENT".
 local bit = require 'bit'
 local ffi = require 'ffi'
 
@@ -42,13 +43,20 @@ local function peer_event(line)
   return e
 end
 
---- Whether our fields match perf's, except for symbols.
+--- Whether perf's word has a number where ours has the name of a constant.
+local function is_named(theirs, ours)
+  local before, after = theirs:match '^([%a_]*=?)0x%x(.*)$'
+  return before ~= nil and ours:sub(1, #before) == before and ours:sub(#ours - #after + 1) == after
+    and ours:sub(#before + 1, #ours - #after):match '^%a[%a_]*$' ~= nil
+end
+
+--- Whether our fields match perf's, except for symbols and constants.
 local function same_fields(theirs, ours)
   if theirs == ours then return true end
   local next_ours = ours:gmatch '%S+'
   for word in theirs:gmatch '%S+' do
     local our_word = next_ours()
-    if word ~= our_word then
+    if word ~= our_word and not is_named(word, our_word or '') then
       local before, after = (our_word or ''):match '^(.-)0xffffffff%x%x%x%x%x%x%x%x(.*)$'
       local symbol = before and word:sub(1, #before) == before and word:sub(#before + 1, -#after - 1)
       if not symbol or symbol .. after ~= word:sub(#before + 1) or not symbol:match '^[%a_][%w_.]*[+x%x]*$' then

@@ -171,7 +171,7 @@ local QUESTIONS = {
   { 'how long from one event to another', 'multi-trace syscalls rundelay nested-trace kvm-exit bpf:kvm_exit' },
   { 'who uses the CPUs', 'profile oncpu offcpu task-state sched sched-migrate cpu-util irq-off watchdog lock' },
   { 'who talks over the network', 'tcp drops epoll' },
-  { 'files and disks', 'files blktrace' },
+  { 'files and disks', 'files iostat blktrace' },
   { 'memory', 'page-faults kmemleak kmemprof breakpoint kvmmmu' },
   { 'hardware', 'hwstat llcstat tlbstat ldlat-loads ldlat-stores split-lock' },
 }

@@ -41,3 +41,13 @@ want=$(perf script -i cs.data -F event 2>/dev/null | grep -c cs)
 expect_line "it is in the panel" ",ALL,$want\$" out
 check_status 'none of it is recorded' 2 "$PROFSCRIPT" percpu-stat --input "$DATA/sched.data"
 expect_line 'and it says where' 'the recording contains none of its events' .check
+
+# A terminal of 80 columns has tables below each other, of all columns.
+if command -v script >/dev/null; then
+	script -qec "stty cols 80; $(printf %q "$PROFSCRIPT") percpu-stat -q -i 20 -N 1" /dev/null </dev/null 2>&1 | tr -d '\r' >out
+	check 'a terminal: no line is too long' awk 'length > 80 { exit 1 }' out
+	expect_line 'it has the last columns' ' idle$' out
+	check 'below the first ones' test "$(grep -c '^\[CPU\]' out)" -ge 2
+else
+	skip 'a terminal' 'script is not installed'
+fi

@@ -8,7 +8,7 @@ local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'run', 'f
 -- What depends on whether events are recorded, of threads, or a source's. Other modules leave that to these.
 local ASKING = { threads = true, events = true, syscalls = true, ratios = true, kvm = true, sql = true, nested = true,
   run_queue = true, cpu_time = true, task_state = true, block_requests = true, arrivals = true, stores = true,
-  waits = true, calls = true }
+  waits = true, calls = true, requests = true }
 local LARGE = { ['scripts/lib'] = true, ['scripts/profilers'] = true } -- where scripts and users look for names
 local MAX_FILES = 30
 local C_FOLDERS = { 'os', 'process', 'clocks', 'formats', 'decode', 'symbols', 'stacks', 'relations', 'probes', 'bpf',
@@ -61,7 +61,9 @@ describe('folders', function()
 
   it('of scripts/lib use only those below them', function()
     local at = places(LIB_ROOMS)
-    for _, dir in ipairs { '', '/off_cpu', '/locks', '/sched', '/net', '/files' } do at['engines' .. dir] = at[''] end
+    for _, dir in ipairs { '', '/off_cpu', '/locks', '/sched', '/net', '/files', '/disks' } do
+      at['engines' .. dir] = at['']
+    end
     local pipe = assert(io.popen 'cd scripts/lib && find * -type d')
     for dir in pipe:lines() do assert(at[dir], dir .. ' has no place in the order') end
     pipe:close()

@@ -25,6 +25,13 @@ check 'programs follow the threads without another event' test "$(grep -c sched_
 expect_line 'a computed key does not follow them' \
 	'^multi-trace: 10 threads got the id of their process, .* with the key common_pid\+0 may be missing or wrong' "$TMP/err"
 
+# Another machine's threads are followed if it sends these events, too.
+"$PROFSCRIPT" trace -m 4096 -e raw_syscalls:sys_enter/id==59/ -e raw_syscalls:sys_exit/id==59/ -e sched:sched_process_exec \
+	--push "$TMP/sent" -- "$execs" 10 >"$TMP/out" 2>"$TMP/err"
+"$PROFSCRIPT" multi-trace --json -e "raw_syscalls:sys_enter//pull=\"$TMP/sent\"/" -e "raw_syscalls:sys_exit//pull=\"$TMP/sent\"/" \
+	-k common_pid >"$TMP/out" 2>"$TMP/err"
+expect_line 'pull=' '"start":"sys_enter",.*"(calls|count)":21,' "$TMP/out"
+
 # The fields have the ids that threads have on the machine, also for a profscript in a pid namespace.
 if ! unshare -pf --mount-proc true 2>"$TMP/err"; then
 	skip 'a pid namespace' "$(<"$TMP/err")"

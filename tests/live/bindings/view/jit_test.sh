@@ -149,6 +149,7 @@ compiled sched dispatch -- sched --input "$TMP/sched"
 perf record -q -m 1024 -e syscalls:sys_enter_futex,syscalls:sys_exit_futex -o "$TMP/futexes" -- \
 	"$TOP/build/workloads/locks" 10000 >/dev/null 2>&1
 compiled lock dispatch -- lock --input "$TMP/futexes"
+compiled files dispatch -- files --input "$here/zstd.data"
 perf record -q -m 1024 -a -e kmem:kmalloc,kmem:kfree -o "$TMP/kmem" -- perf bench sched messaging -g 2 -l 20 \
 	>/dev/null 2>&1
 compiled kmemleak dispatch -- kmemleak --alloc kmem:kmalloc --free kmem:kfree --input "$TMP/kmem"

@@ -126,6 +126,21 @@ describe('columns', function()
     assert.truthy(narrow:find(('ä'):rep(11) .. '… 12345 ' .. ('p'):rep(11) .. '…', 1, true))
   end)
 
+  it('lack columns on a terminal that is too narrow for them, but the one that rows are sorted by', function()
+    local columns = {}
+    for i, name in ipairs { 'k', 'min', 'p50', 'p95', 'max' } do columns[i] = { name = name } end
+    local spec = tables.new('t', columns)
+    local row = { k = ('p'):rep(15), min = 1, p50 = 5, p95 = 9, max = 10 }
+    local function heading(width, by)
+      return tables.render(spec, tables.sorted(spec, { row }, by), false, width):match '[^\n]+'
+    end
+    assert.equal('k            min p50 p95 max', heading(28, 'k'))
+    assert.equal('k               p50 p95 max', heading(27, 'k'))
+    assert.equal('k             p50 max', heading(21, 'k'))
+    assert.equal('k               min max', heading(23, 'min'))
+    assert.equal('k            max', heading(1, 'k'))
+  end)
+
   it('can be what rows are sorted by', function()
     local spec = tables.new('t', { { name = 'pid', metric = 'label' }, { name = 'comm' },
       { name = 'max_ns', title = 'max(us)' } })

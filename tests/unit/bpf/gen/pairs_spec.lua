@@ -223,7 +223,7 @@ local function matcher(plan)
       if rule.ends.awake then C.pairs_set_awake(p, class, class_of[rule.ends.awake]) end
     end
   end
-  C.pairs_set_exec(p, MOVE, at 'next_pid', at 'prev_pid')
+  C.pairs_set_exec(p, MOVE, 0, false, at 'next_pid', at 'prev_pid')
   return p, class_of
 end
 

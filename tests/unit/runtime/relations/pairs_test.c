@@ -441,23 +441,26 @@ static void an_exec_moves_a_start(void **state)
 	struct timeline *timeline = timeline_new(1 << 20);
 
 	(void)state;
-	for (int i = 0; i < 6; i++) {
-		struct pairs_config config = {.stages = 2, .keep = i < 3 ? NULL : timeline};
+	for (int i = 0; i < 12; i++) {
+		struct pairs_config config = {.stages = 2, .keep = i % 6 < 3 ? NULL : timeline};
 		struct pairs *p = pairs_new(&config);
 		struct event events[MAX_EVENTS];
 		struct pair out[MAX_EVENTS];
 		char text[256] = "";
 		struct pairs_stats stats;
+		int machine = i < 6 ? 0 : 3;
 		int n = parse("1:A(7) 2:A(9) 4:X(0) 8:B(7) 9:B(9) 10:A(9) 12:B(9)", events);
 
 		if (i % 3 != 1)
 			n = 5;
 		for (int k = 0; k < n; k++)
 			events[k].raw_size = sizeof(payload[0]);
+		for (int k = 0; k < n; k++)
+			events[k].key += (int64_t)machine << PAIRS_MACHINE_SHIFT;
 		events[2].raw = (const uint8_t *)&payload[i % 3];
 		assert_int_equal(pairs_add_class(p, A, 0), 0);
 		assert_int_equal(pairs_add_class(p, B, 1), 0);
-		pairs_set_exec(p, X, 4, 8);
+		pairs_set_exec(p, X, machine, true, 4, 8);
 		append_pairs(text, out, pairs_feed(p, events, n, out));
 		assert_string_equal(text, result[i % 3]);
 		pairs_read_stats(p, &stats);
