@@ -72,9 +72,9 @@ function Page:table(spec, rows, kinds, at)
   for i, column in ipairs(columns) do list[i] = column_json(column, kinds[column.name] or 'none', rows) end
   for i = 1, math.min(#rows, MAX_ROWS) do
     local cells = {}
-    for at, column in ipairs(columns) do
+    for n, column in ipairs(columns) do
       local value = rows[i][column.name]
-      cells[at] = value ~= nil and kinds[column.name] == 'histogram' and hist_json(value) or json.value(value)
+      cells[n] = value ~= nil and kinds[column.name] == 'histogram' and hist_json(value) or json.value(value)
     end
     shown[i] = '[' .. table.concat(cells, ',') .. ']'
   end
