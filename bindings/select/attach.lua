@@ -166,7 +166,7 @@ end
 local function copy_of(opt, event)
   local chosen = opt.call_graph
   if opt.user_callchain == false then return 0, false end
-  if type(chosen) == 'table' then return chosen.bytes, chosen.mode ~= 'dwarf' end
+  if type(chosen) == 'table' and chosen.mode ~= 'tables' then return chosen.bytes, chosen.mode ~= 'dwarf' end
   local elsewhere = opt.input or opt.record or opt.push or event.attrs.push or event.machine
   local request, attr = event.request, event.request.attr
   -- Where the kernel must not read user stacks; and control groups cannot be found behind a copy.

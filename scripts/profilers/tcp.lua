@@ -12,6 +12,8 @@ local function set_ends(ev, live, at)
     ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[3])
 end
 
+local function peer_of(ev) return ev:user('u64', 'upeer_sockaddr') end
+
 return {
   summary = 'TCP connections by process and peer, with bytes, latencies and retransmits',
   description = [[
@@ -20,15 +22,17 @@ of its own, a row is about connections that were accepted there, and the peer is
 address that they came from; else the process has opened them, to the port behind
 the address.
 
-  connect     from connect() until the connection is open, on average and at most
+  connect     from connect() until the connection is open, on average and at most;
+              of accepted connections from then until accept() returns them
   response    from the last data sent until the first received; of accepted
               connections from the last data received until the first sent
   longest     the longest connection that has ended
 
-A connection that is accepted belongs to the first process that sends, receives or
-closes, because no event says who accepts. One that was open before the run counts
-as accepted if a socket listens on its port. Bytes are those that programs send and
-receive, without retransmits; splice() from a socket is not seen.
+A connection belongs to the process that has accepted it; if that did not ask for the
+address of the peer, and in recordings, to the first one that sends, receives or
+closes. One that was open before the run counts as accepted if a socket listens on
+its port. Bytes are those that programs send and receive, without retransmits;
+splice() from a socket is not seen.
 
 A recording needs sock:inet_sock_set_state, and for the other columns
 sock:sock_send_length, sock:sock_recv_length and the events that --dry-run prints.
@@ -72,7 +76,7 @@ It does not have the peers of connections that were open before.]],
       interval = function() sums:print() end,
       stop = function() sums:print() end,
     }
-    transfers.follow(handlers, opt, live, set_ends)
+    transfers.follow(handlers, session, opt, live, { set_ends = set_ends, peer_of = peer_of })
     return handlers
   end,
 }
