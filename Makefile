@@ -51,7 +51,7 @@ FFI_HEADERS := $(addsuffix .h,$(addprefix runtime/,error event event_request nea
 	probes/binary probes/elf probes/probe probes/usdt process/line_editor process/output process/quit \
 	process/signals process/watchdog pull/remote push/excerpt push/push recording/recording relations/history \
 	relations/pairs relations/timeline serve/http_sender serve/http_server session/session session/tasks \
-	sql/columns sql/database sql/functions sql/rows sql/tables stacks/maps stacks/resolve stacks/stacks \
+	sql/columns sql/database sql/functions sql/rows sql/tables stacks/frame_tables stacks/maps stacks/resolve stacks/stacks \
 	symbols/demangle symbols/srcline symbols/symbols) \
 	$(addprefix native/,bytes hist intern objects text) bindings/limits)
 # And these of the kernel's headers. (LuaJIT has no bit fields of 64 bits.)

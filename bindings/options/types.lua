@@ -9,7 +9,7 @@ local sys = require 'bindings.base.sys'
 local units = require 'bindings.base.units'
 
 local MAX_EXACT = 2 ^ 53 -- largest integer that is exact as a Lua number
-local COPIES = { fp = 0, hybrid = 512, dwarf = 8192 } -- bytes of a stack copy
+local COPIES = { fp = 0, tables = 0, hybrid = 512, dwarf = 8192 } -- bytes of a stack copy
 local MAX_COPY = 65528 -- samples are smaller than 64 KiB
 local NS = { ns = 1, us = 1e3, ms = 1e6, s = 1e9, min = 60e9, h = 3600e9 }
 
@@ -108,8 +108,8 @@ local function parse_call_graph(text)
   local usual = mode and COPIES[mode]
   size = size == '' and usual or usual ~= 0 and parse_whole(size or '')
   if not usual or not size or usual > 0 and (size < 8 or size > MAX_COPY) then
-    return invalid('call graph mode', text, ('fp, hybrid or dwarf, the last two also with ",SIZE" of at most %d bytes')
-      :format(MAX_COPY))
+    return invalid('call graph mode', text,
+      ('fp, tables, hybrid or dwarf, the last two also with ",SIZE" of at most %d bytes'):format(MAX_COPY))
   end
   return { mode = mode, bytes = math.ceil(size / 8) * 8 }
 end
@@ -194,8 +194,9 @@ end
 --- - switch: takes no value, except after its long name a value that matches one of `claims`
 local types = {
   flag     = { lua = 'boolean', switch = true, negatable = true },
-  stacks   = { lua = 'boolean', switch = true, negatable = true, argument = 'fp|hybrid|dwarf[,SIZE]',
-    claims = { '^fp$', '^fp,', '^hybrid$', '^hybrid,', '^dwarf$', '^dwarf,', '^lbr' }, parse = parse_call_graph },
+  stacks   = { lua = 'boolean', switch = true, negatable = true, argument = 'fp|tables|hybrid|dwarf[,SIZE]',
+    claims = { '^fp$', '^fp,', '^tables$', '^hybrid$', '^hybrid,', '^dwarf$', '^dwarf,', '^lbr' },
+    parse = parse_call_graph },
   count    = { lua = 'number', switch = true },
   integer  = { lua = 'number', argument = 'N', parse = parse_integer },
   number   = { lua = 'number', argument = 'N', parse = parse_number },

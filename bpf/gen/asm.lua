@@ -30,7 +30,7 @@ asm.HELPERS = {
   tail_call = 12, get_current_pid_tgid = 14, get_current_comm = 16, perf_event_output = 25, get_current_task = 35,
   get_numa_node_id = 42, get_stack = 67, get_current_cgroup_id = 80, probe_read_user = 112, probe_read_kernel = 113,
   probe_read_user_str = 114, probe_read_kernel_str = 115, get_current_ancestor_cgroup_id = 123, ringbuf_output = 130,
-  this_cpu_ptr = 154, get_current_task_btf = 158, get_func_ip = 173,
+  this_cpu_ptr = 154, get_current_task_btf = 158, get_func_ip = 173, task_pt_regs = 175,
 }
 
 asm.STACK = 512 -- bytes

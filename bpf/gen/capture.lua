@@ -421,7 +421,7 @@ end
 ---@field type integer common_type
 ---@field id integer64 in the samples
 ---@field rings Rings
----@field stack? { parts: integer, max: integer } with the callchain, see Chains:collect()
+---@field stack? { parts: integer, max: integer, walker?: Walker } with the callchain, see Chains:collect()
 ---@field more? { size: integer, write: fun(at: integer) } what follows the fields: bytes, a multiple of 8; generates
 --- code that writes them to r9 + at, with all registers but r6, r7 and r9
 ---@field done? string label: where the program goes on; default: its end
@@ -482,7 +482,7 @@ function Program:collect_stack()
   local a, rings, stack = self.a, self.spec.rings, self.spec.stack
   if not stack then return end
   self.from, self.bytes = a:take(8), a:take(8)
-  rings.chains = rings.chains or chain.new()
+  rings.chains = rings.chains or chain.new(stack.walker)
   rings.chains:collect(a, stack.parts, stack.max, 'lost')
   a:store(8, FRAME, self.from, RECORD)
   a:store(8, FRAME, self.bytes, 0)

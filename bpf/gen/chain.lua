@@ -14,7 +14,7 @@ local chain = {}
 local WORD = 8
 local KERNEL_MARK, USER_MARK = -128, -512 -- PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER
 local USER_STACK = 256 -- BPF_F_USER_STACK
-local LEVELS = 4 -- programs on a CPU that interrupt each other
+chain.LEVELS = 4 -- programs on a CPU that interrupt each other
 local MAX_FRAMES = 127
 local MARKS = 2
 
@@ -28,10 +28,13 @@ local CALL_OPERAND = 4 -- bytes of a call instruction before its return address:
 --- The callchains of a run's events.
 ---@class Chains
 ---@field memory Descriptor
+---@field walker? Walker finds the part of the user's program; nil: frame pointers
 local Chains = {}
 Chains.__index = Chains
 
 chain.MAX_SIZE = WORD * (1 + MARKS + MAX_FRAMES)
+
+local STATE = 2 * chain.MAX_SIZE + OWN_FRAMES * WORD -- where the memory has what a walk keeps
 
 --- Returns the greatest number of frames that the kernel records.
 local function most_frames()
@@ -41,10 +44,12 @@ local function most_frames()
 end
 
 --- Creates the memory. Refuses without BPF.
+---@param walker? Walker finds the part of the user's program; nil: frame pointers
 ---@return Chains
-function chain.new()
+function chain.new(walker)
   if sys.read '/proc/sys/net/core/bpf_jit_enable':match '^0' then asm.refuse 'the kernel interprets BPF programs' end
-  return setmetatable({ memory = program.memory(2 * chain.MAX_SIZE + OWN_FRAMES * WORD, LEVELS, 'stacks') }, Chains)
+  local size = STATE + (walker and walker.size or 0)
+  return setmetatable({ walker = walker, memory = program.memory(size, chain.LEVELS, 'stacks') }, Chains)
 end
 
 --- Generates code that makes r9 + 0 the first word of the chain, and leaves its bytes so far in r0. Uses r1 to r5.
@@ -86,6 +91,52 @@ local function kernel_frames(a, max)
   a:label(done)
 end
 
+--- The same by unwind tables. A place on the stack has the address of the memory. Jumps with the chain as it was
+--- if the process has no tables.
+local function table_frames(a, walker, max, memory, level, none)
+  local kept, bytes = { a:take(WORD), a:take(WORD), a:take(WORD) }, a:take(WORD)
+  local back, fits, begins, done = a:new_label(), a:new_label(), a:new_label(), a:new_label()
+  a:store(8, FRAME, bytes, 0)
+  for i = 1, 3 do a:store(8, FRAME, kept[i], 6 + i) end
+  a:alu('mov', 1, WORD * (max + MARKS))
+  a:alu_r('sub', 1, 0)
+  a:jump('s<=', 1, 0, back)
+  a:alu('rsh', 1, 3)
+  a:alu_r('mov', 7, 9)
+  a:load(8, 9, FRAME, memory)
+  a:alu('add', 9, STATE)
+  a:store(8, 9, walker.room, 1)
+  a:alu_r('add', 7, 0) -- through memory, so that the verifier does not tell the places of chains apart
+  a:alu_r('sub', 7, 9)
+  a:store(8, 9, walker.frames, 7)
+  a:load(8, 7, 9, walker.frames)
+  a:alu('add', 7, STATE)
+  a:jump('<', 7, WORD * (OWN_FRAMES + MARKS + MAX_FRAMES), begins)
+  a:go(back)
+  a:label(begins)
+  a:alu_r('add', 7, 9)
+  a:alu('sub', 7, STATE)
+  a:store_value(8, 7, 0, USER_MARK)
+  a:alu('add', 7, WORD)
+  walker:generate(a, max, level, back)
+  a:load(8, 1, 9, walker.frames)
+  for i = 1, 3 do a:load(8, 6 + i, FRAME, kept[i]) end
+  a:jump('<=', 1, max, fits)
+  a:alu('mov', 1, max) -- never
+  a:label(fits)
+  a:alu('lsh', 1, 3)
+  a:load(8, 0, FRAME, bytes)
+  a:alu('add', 0, WORD)
+  a:alu_r('add', 0, 1)
+  a:go(done)
+  a:label(back)
+  for i = 1, 3 do a:load(8, 6 + i, FRAME, kept[i]) end
+  a:load(8, 0, FRAME, bytes)
+  a:go(none)
+  a:label(done)
+  for _, place in ipairs { kept[1], kept[2], kept[3], bytes } do a:give(place, WORD) end
+end
+
 --- Generates code that adds the user's frames to a chain of r0 bytes. Uses r1 to r5.
 local function user_frames(a, max)
   local done, bytes = a:new_label(), a:take(WORD)
@@ -120,14 +171,15 @@ function Chains:collect(a, parts, max, none)
   local most = most_frames()
   if max == 0 or max > most then max = most end
   local level, known, start = a:take(WORD), a:new_label(), a:new_label()
-  a:jump('>=', 8, LEVELS, none)
+  local memory = self.walker and parts >= C.STACK_USER and a:take(WORD)
+  a:jump('>=', 8, chain.LEVELS, none)
   a:store(8, FRAME, level, 8)
   a:map(1, self.memory)
   a:address(2, FRAME, level)
   a:call 'map_lookup_elem'
-  a:give(level, WORD)
   a:jump('==', 0, 0, none)
   a:alu_r('mov', 9, 0)
+  if memory then a:store(8, FRAME, memory, 9) end
   if parts % 2 == C.STACK_KERNEL then
     kernel_frames(a, max)
     a:jump('==', 0, 0, start)
@@ -137,7 +189,18 @@ function Chains:collect(a, parts, max, none)
   end
   a:alu('mov', 0, WORD)
   a:label(known)
-  if parts >= C.STACK_USER then user_frames(a, max) end
+  if parts >= C.STACK_USER then
+    local others, complete = a:new_label(), a:new_label()
+    if self.walker then
+      table_frames(a, self.walker, max, memory, level, others)
+      a:go(complete)
+    end
+    a:label(others)
+    user_frames(a, max)
+    a:label(complete)
+    if memory then a:give(memory, WORD) end
+  end
+  a:give(level, WORD)
   a:alu_r('mov', 1, 0)
   a:alu('rsh', 1, 3)
   a:alu('sub', 1, 1)

@@ -117,7 +117,12 @@ end
 
 --- Returns whether types.cast() makes any number a pointer (Linux 6.2).
 ---@return boolean
-function types.can_cast() return kernel():find('bpf_rdonly_cast', btf.KIND.FUNC) ~= nil end
+function types.can_cast() return types.has_function 'bpf_rdonly_cast' end
+
+--- Returns whether the kernel has a function.
+---@param name string
+---@return boolean
+function types.has_function(name) return kernel():find(name, btf.KIND.FUNC) ~= nil end
 
 --- Generates r0 = the pointer in a register, if need be as one that the verifier does not trust: when a program loads a
 --- pointer through one that it trusts, such as the current task or an argument, it searches all types by name, for 1 to

@@ -213,6 +213,13 @@ function program.set(map, key, value)
   if code ~= 0 then refuse_open('cannot fill a BPF map', -code) end
 end
 
+--- Removes an entry of a hash, if it is there.
+---@param map Descriptor
+---@param key ffi.cdata*
+function program.remove(map, key)
+  if not is_dry then open_library().bpf_map_delete_elem(map.fd, key) end
+end
+
 --- Creates an array of values for each CPU: the memory of a program.
 ---@param value_size integer bytes
 ---@param entries? integer

@@ -52,6 +52,7 @@ local planner = {}
 ---@field has_stack boolean
 ---@field has_user_stack boolean
 ---@field has_stack_copy boolean
+---@field is_walked boolean programs find the stack by tables (--call-graph tables)
 ---@field has_strings boolean a program adds the strings behind pointers
 ---@field has_program boolean a program writes the samples of perf
 ---@field has_parts boolean samples have parts that programs do not write

@@ -17,6 +17,7 @@ local planner = require 'bpf.plan.planner'
 local processes = require 'bindings.select.processes'
 local program = require 'bpf.gen.program'
 local share = require 'bpf.run.share'
+local stack_walks = require 'bpf.run.stack_walks'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
 local targets = require 'bpf.gen.targets'
@@ -86,6 +87,7 @@ end
 local function of_event(run, event, checked)
   local request, name, handler = event.request, event.name, run.in_kernel.only_plan[event]
   local has_types, has_stack = typed_events.of(event) ~= nil, request.callchain ~= 0
+  local walks = stack_walks.are_wanted(run)
   local is_tracepoint = has_types or event.tracepoint ~= nil
   local is_known = has_types or is_tracepoint and capture.is_known(name)
   return {
@@ -99,7 +101,8 @@ local function of_event(run, event, checked)
     is_everywhere = request.everywhere == 1,
     has_stack = has_stack,
     has_user_stack = has_stack and request.callchain >= C.STACK_USER,
-    has_stack_copy = request.attr.sample_stack_user > 0 and type(run.opt.call_graph) == 'table',
+    has_stack_copy = request.attr.sample_stack_user > 0 and type(run.opt.call_graph) == 'table' and not walks,
+    is_walked = walks,
     has_strings = event.strings ~= nil,
     has_program = request.bpf_array ~= 0 or is_dropped(run, event),
     has_parts = request.reads ~= 0 or request.sample ~= 0,
@@ -184,7 +187,8 @@ local function measure(run)
   local opt = run.opt
   local has_groups = opt.cgroups and #opt.cgroups > 0
   local has_threads = (opt.pids or opt.tids) and not run.everywhere
-  if opt.capture ~= 'auto' or attach.is_target(opt, run.workload) or opt.container then return end
+  local is_decided = opt.capture ~= 'auto' or stack_walks.are_wanted(run)
+  if is_decided or attach.is_target(opt, run.workload) or opt.container then return end
   return (asm.attempt(function()
     local list = measured(run.events:shown(), has_groups or has_threads)
     if #list == 0 then asm.refuse 'nothing needs it' end

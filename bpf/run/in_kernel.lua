@@ -19,6 +19,7 @@ local probe = require 'bpf.gen.probe'
 local program = require 'bpf.gen.program'
 local route = require 'bpf.plan.route'
 local second_counts = require 'bpf.run.second_counts'
+local stack_walks = require 'bpf.run.stack_walks'
 local switch = require 'bpf.gen.switch'
 local sys = require 'bindings.base.sys'
 local system_calls = require 'bpf.gen.system_calls'
@@ -73,6 +74,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 ---@field receivers table<Event, fun(ev: Ev)> handlers of events of which programs send only some
 ---@field second? SecondCounts what programs count of events that perf takes
 ---@field witnesses? Witnesses what perf counts of events that programs take
+---@field walks StackWalks
 ---@field only_threads Event[] of which programs drop what is not about the threads that the run names
 local InKernel = {}
 InKernel.__index = InKernel
@@ -85,7 +87,7 @@ function in_kernel.new(run)
   local self = setmetatable({ offers = {}, run = run, calls = system_calls.new(), only_plan = {}, _links = {},
     only_threads = {}, receivers = {}, _droppers = {}, _programs = {}, _missed = {} },
     InKernel)
-  self.captures = ways.capture.new(self)
+  self.captures, self.walks = ways.capture.new(self), stack_walks.new(run)
   return self
 end
 
@@ -187,10 +189,11 @@ function InKernel:groups()
   return self._groups.ids
 end
 
---- Looks for containers that have been made since. Called after each batch.
+--- Looks for what has changed meanwhile: containers, and what processes have mapped. Called after each batch.
 function InKernel:poll()
   cgroups.poll(self.run.session)
   if self._groups then self._groups:poll() end
+  self.walks:poll()
 end
 
 --- Returns the bound of the thread ids; nil if they are too many for a place each.
@@ -502,6 +505,7 @@ end
 --- Reads what was counted since the last interval, after stop().
 function InKernel:finish()
   if self._last then read(self, self._last, true) end
+  self.walks:finish()
   if not program.is_dry() then typed_events.finish(self.run) end
 end
 

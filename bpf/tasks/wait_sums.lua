@@ -73,7 +73,7 @@ function wait_sums.new(plan)
   self.first = program.mapped(plan.nr_threads, 'wait_first')
   task_words.init(self, plan, 'wait', { 'switches', 'stackless', 'unkept' })
   self.stacks = program.hash(8, KEPT.size, MOST_STACKS, 'wait_stacks')
-  self.chains, self.known_stacks = chain.new(), known_stacks.new()
+  self.chains, self.known_stacks = chain.new(plan.walker), known_stacks.new()
   self.rows = kernel_sums.rows(KEY.parts, { nr_cpus = plan.nr_cpus, sides = plan.sides, most = MOST_ROWS,
     kinds = STATES + 1 })
   self.multiplier = random_multiplier()
@@ -191,7 +191,7 @@ end
 function Program:note_half(half)
   local a, of = self.a, self.of
   local none, full, noted, hash = a:new_label(), a:new_label(), a:new_label(), a:take(8)
-  local known = of.known_stacks
+  local known = not (half.part == C.STACK_USER and of.plan.walker) and of.known_stacks
   local entry
   if known then
     local other = a:new_label()

@@ -48,7 +48,8 @@ local function refuses_stack(facts, event)
     if other.name == FAULTS then return ('to read the stacks of %s causes %s'):format(event.name, FAULTS) end
   end
   -- The kernel walks the two parts of a stack one after the other, in calls that cost more than perf's samples.
-  if facts.run.capture == 'auto' and event.has_user_stack and not event.has_types then
+  if facts.run.capture == 'auto' and event.has_user_stack and not event.has_types
+    and not event.is_walked then
     return ('%s is recorded with the stack of the program, which costs no less through BPF'):format(event.name)
   end
 end
@@ -126,7 +127,8 @@ local function load(self, event, filters)
   local loaded = probe.load(kernel:spec(event, rings, filters, self._pages ~= nil), function(a, source, places)
     capture.write(a, source, places, {
       event = event.name, list = event.list, id = id, rings = rings, type = tonumber(request.attr.config),
-      stack = request.callchain ~= 0 and { parts = request.callchain, max = request.attr.sample_max_stack } or nil,
+      stack = request.callchain ~= 0 and { parts = request.callchain, max = request.attr.sample_max_stack,
+        walker = self._kernel.walks:walker() } or nil,
     })
   end)
   local link = not program.is_dry() and probe.attach(loaded, kernel.calls) or nil

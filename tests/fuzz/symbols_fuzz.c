@@ -9,8 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <libelf.h>
 #include <linux/perf_event.h>
 #include "stacks/cfi.h"
+#include "stacks/frame_rows.h"
 #include "symbols/demangle.h"
 #include "stacks/maps.h"
 #include "symbols/symbols.h"
@@ -48,9 +50,10 @@ static void read_elf(const uint8_t *data, size_t size)
 	close(fd);
 }
 
-static bool read_word(const struct cfi_memory *m, uint64_t addr, uint64_t *word)
+static bool read_word(const struct cfi_memory *m, uint64_t addr, int number, uint64_t *word)
 {
 	(void)m;
+	(void)number;
 	*word = addr ^ addr >> 7;
 	return addr % 3;
 }
@@ -75,6 +78,21 @@ static void read_tables(const uint8_t *data, size_t size)
 		sink += frame.reg[CFI_PC];
 	}
 	cfi_free(c);
+}
+
+/* The same tables as rows for programs in the kernel. */
+static void read_rows(const uint8_t *data, size_t size)
+{
+	Elf *elf = elf_memory((char *)data, size); // NOLINT: it only reads
+	struct frame_rows rows;
+
+	if (elf && !frame_rows_read(elf, &rows)) {
+		for (uint32_t i = 1; i < rows.count; i++)
+			if (rows.rows[i].addr <= rows.rows[i - 1].addr)
+				abort();
+		free(rows.rows);
+	}
+	elf_end(elf);
 }
 
 static void read_name(const uint8_t *data, size_t size)
@@ -153,6 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else {
 		read_elf(data, size);
 		read_tables(data, size);
+		read_rows(data, size);
 	}
 	return 0;
 }

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 -- Which folder may use which: each only those before it. docs/internals.md explains the order.
 local LUA_ROOMS = { 'bindings/base', 'bpf/plan', 'bindings/view', 'bindings/expr', 'bindings/print', 'bindings/bpf',
-  'bpf/gen', 'bpf/tasks', 'bpf/groups', 'bpf/handlers', 'bpf/pointers', 'bindings/select', 'bindings/pairs',
-  'bindings/options', 'bpf/ways', 'bindings/session', 'bindings/report', 'bpf/run', 'bindings/run' }
+  'bpf/gen', 'bpf/stacks', 'bpf/tasks', 'bpf/groups', 'bpf/handlers', 'bpf/pointers', 'bindings/select',
+  'bindings/pairs', 'bindings/options', 'bpf/ways', 'bindings/session', 'bindings/report', 'bpf/run', 'bindings/run' }
 -- Those of scripts/lib. Scripts of users reach the last one only.
 local LIB_ROOMS = { 'web', 'sql', 'export', 'export/formats', 'serve', 'run', 'followers', 'command', '' }
 -- What depends on whether events are recorded, of threads, or a source's. Other modules leave that to these.
@@ -61,7 +61,7 @@ describe('folders', function()
 
   it('of scripts/lib use only those below them', function()
     local at = places(LIB_ROOMS)
-    for _, dir in ipairs { '', '/off_cpu', '/locks', '/sched', '/net', '/files', '/disks' } do
+    for _, dir in ipairs { '', '/off_cpu', '/locks', '/sched', '/net', '/files', '/disks', '/memory' } do
       at['engines' .. dir] = at['']
     end
     local pipe = assert(io.popen 'cd scripts/lib && find * -type d')

@@ -22,6 +22,19 @@ check 'out of a signal handler' test "$(grep -c "^$chain\(on_signal \|\)[_a-z]*r
 "$PROFSCRIPT" trace -e "$event" --call-graph fp --no-kernel-callchain -- "$deep" 20 >"$TMP/fp"
 check 'frame pointers do not lead there' test "$(awk "$names" "$TMP/fp" | grep -c "^$chain")" = 0
 
+# Programs in the kernel walk by tables. The process is there before the run, so all of its stacks are walked.
+workload deep 20
+"$PROFSCRIPT" trace -v -e "$event" --call-graph tables -p "$WORKLOAD" >"$TMP/text" 2>"$TMP/err" &
+tracer=$!
+wait_ready $tracer
+go
+wait $tracer
+awk "$names" "$TMP/text" | sed 's/^\([^ ]* \)*syscall deep_0/syscall deep_0/' >"$TMP/stacks"
+check 'tables in the kernel: the whole chain of all calls' test "$(grep -c "^$chain" "$TMP/stacks")" = 20
+check 'tables in the kernel: down to _start' test "$(grep -c "^${chain}main .*_start $" "$TMP/stacks")" = 10
+check 'tables in the kernel: out of a signal handler' test "$(grep -c "^$chain\(on_signal \|\)[_a-z]*restore_rt .*raise main " "$TMP/stacks")" = 10
+expect_line 'tables in the kernel: what was found' 'stacks: 20 whole, 0 cut, 0 of processes whose tables were not there' "$TMP/err"
+
 # By default: tables lead out of libc, which has no frame pointers, and then the kernel's chain on to main, 4 KiB away.
 callers=$TOP/build/workloads/callers
 for graph in '' =hybrid =fp =dwarf; do

@@ -90,7 +90,7 @@ event options:
                             events (Hz)
       --period N            sample every Nth of these events; for clock events,
                             the time between samples (ns)
-  -g, --call-graph[=fp|hybrid|dwarf[,SIZE]]
+  -g, --call-graph[=fp|tables|hybrid|dwarf[,SIZE]]
                             record the stack of each event, by default also
                             through code without frame pointers
       --[no-]user-callchain

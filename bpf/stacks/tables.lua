@@ -1,0 +1,131 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- The unwind tables of processes in maps that programs read (runtime/stacks/frame_tables). A program that finds a
+--- process without tables, or code that they do not cover, asks for them: poll() reads what the process has mapped
+--- then. An address space of the kernel (mm_struct) stands beside each process, so that what a process had before
+--- execve() is not used.
+local bit = require 'bit'
+local ffi = require 'ffi'
+local failure = require 'bindings.base.failure'
+local program = require 'bpf.gen.program'
+local sys = require 'bindings.base.sys'
+
+local C = ffi.C
+local tables = {}
+
+local ROWS, SPANS, PROCESSES, ASKED = 2 ^ 21, 2 ^ 15, 8192, 1024
+local FIRST_WAIT, LONGEST_WAIT = 10e6, 5e9 -- ns between two readings of a process
+local SWEEP = 5e9 -- ns between two looks for processes that have exited
+local words_type = ffi.typeof 'uint64_t *'
+
+tables.ROW = { addr = 0, rule = 4, shift = 3, most = ROWS } -- shift: of its size
+tables.SPAN = { start = 0, end_ = 8, bias = 16, row = 24, rows = 28, shift = 5, most = SPANS }
+tables.SPACE = { mm = 0, first = 8, count = 12, size = 16 }
+
+-- What programs count: requests for tables; stacks that were walked to their end, stacks of processes that have no
+-- tables yet, and those that end where memory could not be read; frames without a table, and those whose rule has no
+-- form. And what the tables are: it changes with them.
+tables.COUNTERS = { asked = 0, whole = 8, no_process = 16, cut = 24, no_table = 32, other = 40, generation = 48,
+  size = 56 }
+local COUNTERS = tables.COUNTERS
+
+---@class StackTables
+---@field rows Descriptor struct frame_row
+---@field spans Descriptor struct frame_span
+---@field spaces Descriptor by process: the address space in the kernel, and its spans
+---@field asked Descriptor processes whose tables a program has asked for, with their address spaces
+---@field cache Descriptor for each CPU: what walks have found lately
+---@field counters Descriptor
+---@field package _readings table<integer, { wait: number, next: number }> by process
+---@field package _pending table<integer, ffi.cdata*> processes that will be read, with their address spaces
+local Tables = {}
+Tables.__index = Tables
+
+--- Makes the maps. Refuses without BPF.
+---@param cache_size integer bytes
+---@param levels integer programs on a CPU that interrupt each other
+---@return StackTables
+function tables.new(cache_size, levels)
+  local self = setmetatable({
+    rows = program.mapped(bit.lshift(ROWS, tables.ROW.shift), 'frame_rows'),
+    spans = program.mapped(bit.lshift(SPANS, tables.SPAN.shift), 'frame_spans'),
+    spaces = program.hash(8, tables.SPACE.size, PROCESSES, 'frame_spaces'),
+    asked = program.hash(8, 8, ASKED, 'frame_asked'), counters = program.mapped(COUNTERS.size, 'frame_counts'),
+    cache = program.memory(cache_size, levels, 'frame_cache'), _readings = {}, _pending = {}, _asked = 0, _swept = 0,
+  }, Tables)
+  self._files = ffi.gc(C.frame_tables_new(ffi.cast('struct frame_row *', self.rows.bytes), ROWS,
+    ffi.cast('struct frame_span *', self.spans.bytes), SPANS), C.frame_tables_free)
+  if self._files == nil then failure.raise('out of memory') end
+  return self
+end
+
+--- Returns how often something was counted, see COUNTERS.
+---@param name string
+---@return integer
+function Tables:counted(name) return tonumber(ffi.cast(words_type, self.counters.bytes)[COUNTERS[name] / 8]) end
+
+--- Reads the tables of a process, or notes that it has none.
+---@param pid integer
+---@param mm ffi.cdata*|integer its address space in the kernel; 0: that of its next stack
+function Tables:add(pid, mm)
+  local space, value = ffi.new 'struct frame_space', ffi.new 'uint64_t[2]'
+  C.frame_tables_update(self._files, pid, space)
+  value[0], value[1] = mm, space.first + bit.lshift(space.count + 0ULL, 32)
+  program.set(self.spaces, ffi.new('uint64_t[1]', pid), value)
+  local generation = ffi.cast(words_type, self.counters.bytes) + COUNTERS.generation / 8
+  generation[0] = generation[0] + 1
+end
+
+--- Forgets processes that have exited.
+function Tables:_sweep(now)
+  if now < self._swept + SWEEP then return end
+  self._swept = now
+  C.frame_tables_reclaim(self._files)
+  for pid in pairs(self._readings) do
+    if not sys.stat('/proc/' .. pid) then
+      C.frame_tables_remove(self._files, pid)
+      program.remove(self.spaces, ffi.new('uint64_t[1]', pid))
+      self._readings[pid], self._pending[pid] = nil, nil
+    end
+  end
+end
+
+--- Reads the tables that programs have asked for. A process that goes on asking, such as one that compiles code for
+--- itself, is read less and less often.
+function Tables:poll()
+  local asked, now = self:counted 'asked', sys.now()
+  if asked ~= self._asked then
+    self._asked = asked
+    program.take(self.asked, function(key, value)
+      self._pending[tonumber(ffi.cast(words_type, key)[0])] = ffi.cast(words_type, value)[0]
+    end)
+  end
+  for pid, mm in pairs(self._pending) do
+    local one = self._readings[pid] or { wait = FIRST_WAIT / 2, next = 0 }
+    self._readings[pid] = one
+    if now >= one.next then
+      one.wait = math.min(2 * one.wait, LONGEST_WAIT)
+      one.next = now + one.wait
+      self._pending[pid] = nil
+      self:add(pid, mm)
+    end
+  end
+  self:_sweep(now)
+end
+
+--- Returns what there is to say about the stacks at the end of a run.
+---@return string summary
+---@return string? warning
+function Tables:report()
+  local stats = ffi.new 'struct frame_tables_stats'
+  C.frame_tables_read_stats(self._files, stats)
+  local whole, cut, no_process = self:counted 'whole', self:counted 'cut', self:counted 'no_process'
+  local summary = ('unwind tables in the kernel: %d processes, %d files, %d rows (%d have no form there); stacks: %d '
+    .. 'whole, %d cut, %d of processes whose tables were not there'):format(stats.processes, stats.files, stats.rows,
+    stats.others, whole, cut, no_process)
+  if stats.no_room > 0 then
+    return summary, ('no room for the unwind tables of %d files: their callers may be missing'):format(stats.no_room)
+  end
+  return summary
+end
+
+return tables

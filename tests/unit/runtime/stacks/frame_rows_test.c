@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The rows of real files find the same callers as libdw, in a memory whose words follow from their
+ * addresses; and damaged tables do no harm. */
+#include <fcntl.h>
+#include <gelf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "stacks/cfi.h"
+#include "stacks/frame_rows.h"
+
+#ifdef __x86_64__
+
+enum { STEP = 7, ROUNDS = 60, CHANGES = 20 }; /* every STEPth row is looked at */
+
+/* Words that look like those of a stack, so that sums of them do not overflow. */
+static uint64_t word_at(uint64_t addr)
+{
+	return 0x7f0000000000 + (addr * 0x9e3779b97f4a7c15ULL >> 30) * 8;
+}
+
+static bool read_word(const struct cfi_memory *m, uint64_t addr, int number, uint64_t *word)
+{
+	(void)m;
+	(void)number;
+	*word = word_at(addr);
+	return true;
+}
+
+/* The caller's registers as the comments in frame_rows.h say. */
+static void apply(uint32_t rule, struct cfi_frame *f)
+{
+	uint64_t sp = f->reg[CFI_SP], bp = f->reg[CFI_BP], cfa = 0;
+	int64_t offset = frame_offset(rule), saved = frame_saved_bp(rule);
+
+	switch (frame_kind(rule)) {
+	case FRAME_SP:
+		cfa = sp + (uint64_t)offset;
+		break;
+	case FRAME_BP:
+		cfa = bp + (uint64_t)offset;
+		break;
+	case FRAME_PLT:
+		cfa = sp + 8 + ((f->reg[CFI_PC] & 15) >= (uint64_t)offset / 8 ? 8 : 0);
+		break;
+	case FRAME_BP_DEREF:
+		cfa = word_at(bp + (uint64_t)offset);
+		f->reg[CFI_BP] = word_at(bp);
+		break;
+	case FRAME_SIGNAL:
+		f->reg[CFI_BP] = word_at(sp + 120);
+		f->reg[CFI_SP] = word_at(sp + 160);
+		f->reg[CFI_PC] = word_at(sp + 168);
+		return;
+	default:
+		fail();
+	}
+	if (saved)
+		f->reg[CFI_BP] = word_at(cfa + (uint64_t)saved);
+	f->reg[CFI_PC] = word_at(cfa - 8);
+	f->reg[CFI_SP] = cfa;
+}
+
+static struct cfi_frame frame_at(uint64_t pc)
+{
+	struct cfi_frame f = {.known = (1u << CFI_REGISTERS) - 1};
+
+	for (int i = 0; i < CFI_REGISTERS; i++)
+		f.reg[i] = 0x7fff00000000 + 0x1000 * (uint64_t)i;
+	f.reg[CFI_PC] = pc;
+	return f;
+}
+
+static void compare_row(struct cfi *cfi, uint64_t offset, uint64_t addr, uint32_t rule)
+{
+	const struct cfi_memory memory = {read_word};
+	struct cfi_frame expected = frame_at(addr), got = frame_at(addr);
+	enum cfi_result result;
+	bool is_signal = false;
+
+	result = cfi_step(cfi, offset, &expected, &memory, &is_signal);
+	if (frame_kind(rule) == FRAME_OTHER)
+		return;
+	if (frame_kind(rule) == FRAME_NONE || frame_kind(rule) == FRAME_OUTERMOST) {
+		assert_int_equal(result,
+				 frame_kind(rule) == FRAME_NONE ? CFI_UNKNOWN : CFI_OUTERMOST);
+		return;
+	}
+	assert_int_equal(result, CFI_CALLER);
+	assert_int_equal(is_signal, frame_kind(rule) == FRAME_SIGNAL);
+	apply(rule, &got);
+	assert_int_equal(got.reg[CFI_PC], expected.reg[CFI_PC]);
+	assert_int_equal(got.reg[CFI_SP], expected.reg[CFI_SP]);
+	assert_int_equal(got.reg[CFI_BP], expected.reg[CFI_BP]);
+}
+
+/* Returns the place in the file of an address, if it is code. */
+static bool find_offset(Elf *elf, uint64_t addr, uint64_t *offset)
+{
+	size_t count;
+	GElf_Phdr ph;
+
+	assert_int_equal(elf_getphdrnum(elf, &count), 0);
+	for (size_t i = 0; i < count; i++) {
+		if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD || !(ph.p_flags & PF_X))
+			continue;
+		*offset = addr - ph.p_vaddr + ph.p_offset;
+		if (addr >= ph.p_vaddr && addr - ph.p_vaddr < ph.p_filesz)
+			return true;
+	}
+	return false;
+}
+
+/* Compares the rows of a file, and returns how many there are of each kind. */
+static void compare_file(const char *path, uint32_t kinds[8])
+{
+	int fd = open(path, O_RDONLY);
+	struct frame_rows rows;
+	struct cfi *cfi;
+	uint64_t offset;
+	Elf *elf;
+
+	assert_true(fd >= 0);
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	assert_int_equal(frame_rows_read(elf, &rows), 0);
+	cfi = cfi_open(dup(fd));
+	assert_non_null(cfi);
+	for (uint32_t i = 0; i < rows.count; i++) {
+		uint32_t kind = frame_kind(rows.rows[i].rule);
+
+		assert_true(i == 0 || rows.rows[i].addr > rows.rows[i - 1].addr);
+		kinds[kind]++;
+		if (i % STEP && (kind == FRAME_SP || kind == FRAME_BP || kind == FRAME_NONE))
+			continue;
+		if (find_offset(elf, rows.rows[i].addr, &offset))
+			compare_row(cfi, offset, rows.rows[i].addr, rows.rows[i].rule);
+	}
+	assert_true(rows.others <= rows.count / 100);
+	cfi_free(cfi);
+	free(rows.rows);
+	elf_end(elf);
+	close(fd);
+}
+
+/* The file in which a function of this process is. */
+static const char *path_of(const char *part)
+{
+	static char line[512];
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *path = NULL;
+
+	while (!path && fgets(line, sizeof(line), maps))
+		if (strstr(line, part))
+			path = strchr(line, '/');
+	fclose(maps);
+	assert_non_null(path);
+	path[strcspn(path, "\n")] = '\0';
+	return path;
+}
+
+static void of_libc(void **state)
+{
+	uint32_t kinds[8] = {0};
+
+	(void)state;
+	compare_file(path_of("/libc.so"), kinds);
+	assert_true(kinds[FRAME_SP] > 10000);
+	assert_true(kinds[FRAME_BP] > 0);
+	assert_int_equal(kinds[FRAME_SIGNAL], 1);
+	assert_true(kinds[FRAME_OUTERMOST] > 0);
+	assert_int_equal(kinds[FRAME_PLT], 1);
+}
+
+static void of_programs(void **state)
+{
+	static const char *const paths[] = {"/proc/self/exe", "/bin/bash", "/usr/bin/gcc"};
+	uint32_t kinds[8] = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		compare_file(paths[i], kinds);
+	assert_true(kinds[FRAME_SP] > 1000);
+}
+
+/* A copy of a file's tables in which bytes are changed. */
+static void damaged(void **state)
+{
+	char *path = strdup(path_of("/libc.so"));
+	int fd = open(path, O_RDONLY);
+	struct frame_rows rows;
+	uint32_t random = 1;
+	Elf_Scn *scn = NULL;
+	Elf_Data *data = NULL;
+	uint8_t *original;
+	GElf_Shdr sh;
+	size_t names;
+	Elf *elf;
+
+	(void)state;
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	assert_int_equal(elf_getshdrstrndx(elf, &names), 0);
+	while (!data && (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &sh))
+		if (!strcmp(elf_strptr(elf, names, sh.sh_name), ".eh_frame"))
+			data = elf_rawdata(scn, NULL);
+	assert_non_null(data);
+	original = malloc(data->d_size);
+	memcpy(original, data->d_buf, data->d_size);
+	for (int i = 0; i < ROUNDS; i++) {
+		memcpy(data->d_buf, original, data->d_size);
+		for (int change = 0; change < CHANGES; change++) {
+			random = random * 1664525 + 1013904223;
+			((uint8_t *)data->d_buf)[random % data->d_size] = (uint8_t)(random >> 24);
+		}
+		if (!frame_rows_read(elf, &rows)) {
+			for (uint32_t row = 1; row < rows.count; row++)
+				assert_true(rows.rows[row].addr > rows.rows[row - 1].addr);
+			free(rows.rows);
+		}
+	}
+	free(original);
+	elf_end(elf);
+	close(fd);
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_libc),
+		cmocka_unit_test(of_programs),
+		cmocka_unit_test(damaged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+	puts("1..0 # SKIP unwind tables are those of x86-64");
+	return 0;
+}
+
+#endif
