@@ -41,8 +41,8 @@ local SEMAPHORES = { tsops = elements('nsops', 6) }
 local PEER = { upeer_sockaddr = measured 'upeer_addrlen' }
 
 -- Requests whose numbers say long or size_t, though the argument is an int: FS_IOC_GETFLAGS, _SETFLAGS, _GETVERSION and
--- _SETVERSION, those of ext4, BLKBSZGET and BLKBSZSET. Those that say the size of a pointer to text: the filter of a perf
--- event and the path of an input device. What such a text is is not known.
+-- _SETVERSION, those of ext4, BLKBSZGET and BLKBSZSET. Others say the size of a pointer to text: the filter of a perf
+-- event and the path of an input device.
 local LESS = { { 0x80086601, 4 }, { 0x40086602, 4 }, { 0x80087601, 4 }, { 0x40087602, 4 }, { 0x80086603, 4 },
   { 0x40086604, 4 }, { 0x80086605, 4 }, { 0x40086606, 4 }, { 0x80081270, 4 }, { 0x40081271, 4 }, { 0x40082406, 0 },
   { 0x4008556c, 0 } }
