@@ -13,7 +13,7 @@ local types = require 'bpf.gen.kernel_types'
 local FRAME, STATE = asm.FRAME, 9
 local ROW, SPAN, SPACE, COUNTERS = tables.ROW, tables.SPAN, tables.SPACE, tables.COUNTERS
 local SPAN_STEPS, ROW_STEPS = 12, 21 -- of a binary search
-local REGISTERS = { bp = 32, ip = 128, cs = 136, sp = 152 } -- offsets in struct pt_regs
+local REGISTERS = { bp = 32, call = 120, ip = 128, cs = 136, sp = 152 } -- offsets in struct pt_regs
 local USER_CODE = 0x33 -- segment of 64-bit code
 local END_OF_USER = 47 -- bits of an address
 local NONE, SP, BP, PLT, BP_DEREF, SIGNAL, OUTERMOST = 0, 1, 2, 3, 4, 5, 6 -- enum frame_kind
@@ -96,6 +96,10 @@ function Walk:load_registers(none)
     a:load(8, 1, 0, REGISTERS[name])
     a:store(8, STATE, AT[name], 1)
   end
+  a:load(8, 1, 0, REGISTERS.call) -- negative: the program was interrupted, and has not called the kernel
+  a:alu('rsh', 1, 63)
+  a:alu('xor', 1, 1)
+  a:store(8, STATE, AT.back, 1)
   a:load(8, 1, 0, REGISTERS.cs)
   a:alu('and', 1, 0xffff)
   a:jump('!=', 1, USER_CODE, none)
@@ -431,7 +435,7 @@ function Walker:generate(a, most, level, none)
   one:load_registers(none)
   one:find_spans(none)
   one:copy_stack()
-  for _, name in ipairs { 'start', 'end_', 'back' } do a:store_value(8, STATE, AT[name], 0) end
+  for _, name in ipairs { 'start', 'end_' } do a:store_value(8, STATE, AT[name], 0) end
   a:alu('mov', 8, 0)
   a:label(labels.again)
   a:jump('>=', 8, most, done)
@@ -441,7 +445,7 @@ function Walker:generate(a, most, level, none)
   a:store(8, 7, 0, 1)
   a:alu('add', 7, 8)
   a:alu('add', 8, 1)
-  a:load(8, 2, STATE, AT.back) -- a return address may be that of the next function
+  a:load(8, 2, STATE, AT.back) -- a return address may be beyond the end of its function
   a:alu_r('sub', 1, 2)
   a:store(8, STATE, AT.address, 1)
   one:find_rule()
