@@ -134,7 +134,7 @@ end
 function Output:observe(observer) self._observer = observer end
 
 ---@class RowObserver
----@field table fun(self, spec: TableSpec, rows: table[])
+---@field table fun(self, spec: TableSpec, rows: table[], at?: number) at: see Output:table
 ---@field record fun(self, name: string, fields: table<string, any>, order: string[])
 
 --- Returns whether somebody sees the rows. Nobody does while they are collected: then the results are seen.
@@ -151,8 +151,8 @@ function Output:sort_by(column) self.sort = column end
 ---@param spec TableSpec
 ---@param rows table[]
 ---@package
-function Output:offer(spec, rows)
-  if self:is_observed() then self._observer:table(spec, tables.data(spec, rows)) end
+function Output:offer(spec, rows, at)
+  if self:is_observed() then self._observer:table(spec, tables.data(spec, rows), at) end
 end
 
 --- Returns whether rows are needed for more than text: for JSON, CSV, metrics or the page of --serve.
@@ -391,7 +391,7 @@ function Output:table(spec, rows, at, shown, drawn)
     error('out:table takes a spec from lib.table.new(), not ' .. check.shown(spec), 2)
   end
   check.is(rows, 'table', 'out:table takes a list of rows')
-  self:offer(spec, rows)
+  self:offer(spec, rows, at)
   self:put_table(spec, rows, at, shown, drawn)
 end
 

@@ -76,16 +76,13 @@ function attach.check(name, opt, words, own)
   if opt.time and (not opt.input or machines.is_address(opt.input)) then refuse '--time is only for recordings' end
   if opt.container then
     if opt.cgroups then refuse '--container and --cgroups are mutually exclusive' end
-    opt.cgroups = {} -- those of counted events
-    if not opt.input then
-      cgroups.of_containers(opt.container, function(id) table.insert(opt.cgroups, cgroups.name(id)) end)
-    end
+    opt.cgroups = cgroups.of_option(opt.container, opt.input ~= nil) -- those of counted events
   end
   if opt.input then
-    if #words > 0 or opt.cpus or opt.cgroups then
-      refuse '--input cannot be combined with -C, --cgroups, --container or a workload'
-    end
-    if per_thread and machines.is_address(opt.input) then refuse '-p and -t are not for events of other machines' end
+    if #words > 0 or opt.cpus then refuse '--input cannot be combined with -C or a workload' end
+    local of_others = machines.is_address(opt.input)
+    if opt.cgroups and of_others then refuse '--cgroups and --container are not for events of other machines' end
+    if per_thread and of_others then refuse '-p and -t are not for events of other machines' end
     for _, process in ipairs(opt.pids or {}) do
       if type(process) ~= 'number' then refuse('-p takes the numbers of processes of a recording, not %s', process) end
     end
@@ -234,7 +231,8 @@ function attach.target(opt, words, everywhere, marks, begun)
   local pids, nr_pids = ids(not opt.input and opt.pids and processes.pids(opt.pids))
   local tids, nr_tids = ids(not opt.input and opt.tids)
   -- With marks, programs know the tasks that events are about; perf's groups are those of the current task.
-  local argv, groups = strings('char *', words), strings('const char *', not (everywhere and marks) and opt.cgroups)
+  local is_elsewhere = everywhere and marks or opt.input
+  local argv, groups = strings('char *', words), strings('const char *', not is_elsewhere and opt.cgroups)
   local target = ffi.new('struct session_target', {
     cpus = opt.cpus,
     pids = pids,

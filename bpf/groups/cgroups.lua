@@ -3,6 +3,7 @@
 --- names.
 local ffi = require 'ffi'
 local asm = require 'bpf.gen.asm'
+local failure = require 'bindings.base.failure'
 local containers = require 'bpf.groups.containers'
 local glob = require 'bindings.base.glob'
 local libc = require 'bindings.base.libc'
@@ -121,13 +122,38 @@ local function descend(directory, each)
   for _, entry in ipairs(sys.readdir(directory) or {}) do descend(directory .. '/' .. entry, each) end
 end
 
---- Returns whether one of some names, with wildcards, is that of a group's container.
-local function is_wanted(names, id)
-  local container = cgroups.container(id)
+local CONTAINERS = { container = true, unnamed = true, pod = true } -- kinds of groups
+
+--- Returns whether a name, with wildcards, is that of a container. '*' is that of all, but of no other group.
+local function matches(names, container, kind)
   for _, name in ipairs(names) do
-    if container:match(glob.pattern(name)) then return true end
+    if name == '*' and CONTAINERS[kind] or name ~= '*' and container:match(glob.pattern(name)) then return true end
   end
   return false
+end
+
+local function is_wanted(names, id)
+  local container = cgroups.container(id)
+  return matches(names, container, kinds[id])
+end
+
+--- Returns whether a recorded group is one of those that --container or --cgroups names, or in one of them.
+---@param opt table
+---@param id number
+---@return boolean
+function cgroups.is_recorded_in(opt, id)
+  local path, err = cgroups.name(id), ffi.new 'struct error'
+  if not opt.container then
+    local names = ffi.new('const char *[?]', #opt.cgroups + 1, opt.cgroups)
+    names[#opt.cgroups] = nil
+    local asked = C.cgroups_asked(names, path, err)
+    return asked >= 0 and asked > 0 or asked < 0 and failure.usage('%s', ffi.string(err.text))
+  end
+  while true do
+    if matches(opt.container, containers.of(path)) then return true end
+    path = path:match '^(.+)/' or path ~= '/' and path:find '^/' and '/'
+    if not path then return false end
+  end
 end
 
 --- Calls each(id, directory) for the groups of containers with these names, and those in them.
@@ -156,6 +182,21 @@ function cgroups.of_containers(names, each)
   if top then look(top) end
   table.sort(others)
   return any, others
+end
+
+--- Returns the paths of the groups of the containers that --container names now; none for a recording.
+---@param names string[]
+---@param of_recording boolean
+---@return string[] paths
+function cgroups.of_option(names, of_recording)
+  local paths = {}
+  for _, name in ipairs(names) do
+    if name == '' then failure.usage "--container takes names of containers, or '*' for all, but one is empty" end
+  end
+  if not of_recording then
+    cgroups.of_containers(names, function(id) paths[#paths + 1] = cgroups.name(id) end)
+  end
+  return paths
 end
 
 --- Calls each(id, directory) for the groups that --cgroups names, and those in them, or refuses.

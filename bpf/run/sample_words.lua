@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Parts of samples that scripts ask for by reading them, such as `ev._cgroup`: the kernel writes them only if they are
 --- requested when the events are opened.
+local failure = require 'bindings.base.failure'
 local mentions = require 'bpf.handlers.mentions'
 
 local sample_words = {}
@@ -15,7 +16,11 @@ end
 ---@param opt table
 ---@return boolean
 function sample_words.reads_groups(script, opt)
-  if mentions.option(opt, is_group) then return true end
+  if opt.input and opt.cgroups and script.profiler.everywhere then
+    failure.usage('--%s is not for recordings of switches: they have only the group of the current task',
+      opt.container and 'container' or 'cgroups')
+  end
+  if opt.input and opt.cgroups or mentions.option(opt, is_group) then return true end
   return not script.is_shipped and mentions.any({ script.profiler.start }, is_group, nil, mentions.is_library())
 end
 

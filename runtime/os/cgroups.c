@@ -186,6 +186,28 @@ char *cgroups_find(const char *root, const char *const *names, struct error *err
 	return dirs;
 }
 
+int cgroups_asked(const char *const *names, const char *group, struct error *err)
+{
+	struct wanted *wanted;
+	char *name = strdup(group);
+	bool is_asked = false;
+	int n;
+
+	if (!name)
+		return error_set(err, -ENOMEM, "out of memory");
+	n = compile_all(names, &wanted, err);
+	/* The innermost group first. */
+	for (char *end = name + strlen(name); n >= 0 && end && !is_asked;
+	     end = strrchr(name, '/')) {
+		*end = '\0';
+		is_asked = is_wanted(wanted, n, name + (*name == '/'));
+	}
+	if (n >= 0)
+		free_wanted(wanted, n);
+	free(name);
+	return n < 0 ? n : is_asked;
+}
+
 /* Opens the directories, one per line. Returns their number. */
 static int open_dirs(char *dirs, int32_t *fds, struct error *err)
 {

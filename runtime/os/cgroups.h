@@ -19,6 +19,9 @@ int cgroups_open(const char *const *names, int32_t **fds, struct error *err);
  * perf_event of version 1, else version 2. The caller frees the path. Returns NULL with a
  * message. */
 char *cgroups_root(const char *mounts, struct error *err);
+/* Returns whether a group, named "/a/b", or one around it is asked for, or a negative errno with a
+ * message. */
+int cgroups_asked(const char *const *names, const char *group, struct error *err);
 /* Returns the directories of the groups, one per line. The caller frees the text. Returns NULL with
  * a message. */
 char *cgroups_find(const char *root, const char *const *names, struct error *err);

@@ -20,6 +20,7 @@
 #include "recording/sorter.h"
 #include "source.h"
 #include "recording/stream.h"
+#include "recording/twins.h"
 #include "formats/formats.h"
 #include "stacks/unwind.h"
 
@@ -69,6 +70,7 @@ struct recording {
 	struct stream *stream;
 	struct header header;
 	struct sorter *sorter;
+	struct twins *twins; /* or NULL */
 	bool ended;
 	int time_word, cpu_word; /* word of time and CPU in all samples; -1: it differs */
 	uint64_t last_scanned;	 /* time of the previous record, for records without a time */
@@ -104,8 +106,7 @@ static void end_round(struct recording *r)
 	if (r->complete > r->released)
 		r->released = r->complete;
 	r->complete = r->round_end;
-	r->round_records = 0;
-	r->round_bytes = 0;
+	r->round_bytes = r->round_records = 0;
 }
 
 /* Returns when the gap of a LOST record began that belongs to no ring: all records up to the newest
@@ -152,6 +153,8 @@ static int add_record(struct recording *r, const struct perf_event_header *rec)
 		r->nr_lost += word[1];
 		r->nr_unknown += !word[1];
 	}
+	if (sample && twins_have(r->twins, rec, ring, time))
+		return 0;
 	r->round_records++;
 	r->round_bytes += sizeof(struct slot) + stream_keep(r->stream, rec, time);
 	return sorter_add(r->sorter, time, rec, ring);
@@ -407,6 +410,7 @@ static void recording_free(struct source *src)
 	features_clear(&r->header.features);
 	stream_free(r->stream);
 	sorter_free(r->sorter);
+	twins_free(r->twins);
 	decoder_free(src->decoder);
 	if (r->fd >= 0)
 		close(r->fd);
@@ -504,7 +508,9 @@ static int set_up(struct recording *r, struct error *err)
 	if (r->source.nr_rings > MAX_RINGS)
 		r->source.nr_rings = MAX_RINGS;
 	r->ring_time = calloc(r->source.nr_rings, sizeof(*r->ring_time));
-	return r->ring_time ? 0 : error_set(err, -ENOMEM, "out of memory");
+	if (!r->ring_time || twins_new(h->decoder, r->source.nr_rings, &r->twins))
+		return error_set(err, -ENOMEM, "out of memory");
+	return 0;
 }
 
 struct source *recording_open_stream(const struct recording_stream *stream, struct error *err)

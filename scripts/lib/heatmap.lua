@@ -265,15 +265,17 @@ function Heatmap:svg()
   return parts
 end
 
---- Writes the picture, or closes the .lat file. Does nothing if no value was added.
+--- Writes the picture, or closes the .lat file. Without a value there is neither.
 ---@param out? Output what says where the values or the picture are
 function Heatmap:write(out)
+  if not self.file and (self.total or 0) == 0 then
+    return out and out:warn(('The heat map has no values: %s is not written'):format(self.path))
+  end
   if not self.draws then
-    if not self.file then return end
     local ok, message = self.file:close()
     if not ok then error(('cannot write %s: %s'):format(self.path, message), 0) end
     out:warn(('To draw the heat map, run: %s heatmap %s FILE.svg'):format(invocation.name(), self.path))
-  elseif self.total > 0 then
+  else
     svg.write(self.path, self.title, self:svg())
     if out then out:warn(('The heat map is in %s'):format(self.path)) end
   end

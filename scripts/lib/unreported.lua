@@ -45,6 +45,16 @@ local function mover(seen, last_cpu, running)
   end
 end
 
+--- Returns a function that forgets the state of a thread that is renamed: its switches may be seen under one name.
+local function renamer(seen, last_cpu, running)
+  return function(ev)
+    local pid = ev._tid
+    if pid <= 0 or pid >= threads.MAX then return end
+    seen[pid] = 0
+    if running[last_cpu[pid]] == pid then running[last_cpu[pid]] = 0 end
+  end
+end
+
 --- Counts unreported switches, for profilers that keep no state of tasks. A switch from one of the tasks to another is
 --- missing from both, and counts once. If the two sides of a switch are events of their own, either may come first.
 ---@return Unreported found
@@ -53,6 +63,7 @@ end
 --- from: the task that leaves the CPU in the same event
 ---@return fun(gap: table) lost call this in the handler `lost`
 ---@return fun(ev: Ev) moved call this in the handler of session.id_changes()
+---@return fun(ev: Ev) renamed call this in the handler `comm` if the tasks are those of some names
 function unreported.watch()
   local self, max, max_cpus = unreported.new(), threads.MAX, threads.MAX_CPUS
   -- By task: 1 + the time when it entered a CPU, or -1 - the time when it left one; 0: unknown. By CPU: the task that
@@ -107,7 +118,7 @@ function unreported.watch()
     seen[pid], running[cpu], last_cpu[pid] = 1 + time, pid, cpu
   end
   local function lost(gap) known_from = math.max(known_from, 1 + gap.to) end
-  return self, leaves, enters, lost, mover(seen, last_cpu, running)
+  return self, leaves, enters, lost, mover(seen, last_cpu, running), renamer(seen, last_cpu, running)
 end
 
 return unreported

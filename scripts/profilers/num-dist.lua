@@ -21,6 +21,13 @@ local function quantile(positive, negative, q)
   return negated(negative:quantile((n_negative - rank + 1) / n_negative))
 end
 
+--- Returns the difference of two sums, exactly if both have less than 64 bits.
+local function difference(a, b)
+  local x, y = tonumber(a), tonumber(b)
+  if x < 2 ^ 63 and y < 2 ^ 63 then return a - b end
+  return x - y
+end
+
 --- Returns the variance of the values of both.
 local function variance(p, n)
   if not (p and n) then return (p or n).variance end
@@ -31,7 +38,7 @@ end
 local function fill(row, positive, negative)
   local p, n = positive and positive:stats(), negative and negative:stats()
   row.calls = (p and p.count or 0) + (n and n.count or 0)
-  row.total = n and tonumber(p and p.sum or 0) - tonumber(n.sum) or p.sum
+  row.total = n and difference(p and p.sum or 0, n.sum) or p.sum
   row.min, row.max = n and negated(n.max) or p.min, p and p.max or negated(n.min)
   row.avg = math.floor(tonumber(row.total) / row.calls)
   row.variance = variance(p, n)

@@ -9,7 +9,8 @@ return {
   description = [[
 Prints for each task how long it ran, how often and how long it waited for a CPU,
 and the longest wait with its end; and for each CPU how much of the time it was busy,
-how many tasks waited for it on average and at most. A task waits from its wakeup, or
+how many tasks waited for it on average and at most, and how much of the time it was
+idle while tasks waited for other CPUs (unclaimed). A task waits from its wakeup, or
 from when it is switched out while runnable, until it runs.
 
 --than T also prints each wait that is longer, with the tasks that ran meanwhile on
@@ -60,6 +61,8 @@ part of a CPU's time. --export draws who ran and who waited on each CPU.]],
         followed.wakeup(ev)
       end,
       ['sched:sched_migrate_task'] = followed.migrate,
+      comm = followed.renamed,
+      fork = followed.renamed,
       lost = followed.lost,
       interval = function(time) printed:print(time) end,
       stop = function(time) printed:finish(time) end,

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- TCP connections by process and peer: how many, how long, bytes, latencies, retransmits and resets.
+local accept_queues = require 'lib.engines.net.accept_queues'
 local connections = require 'lib.engines.net.connections'
 local report = require 'lib.engines.net.tcp_report'
 local threads = require 'lib.threads'
@@ -12,6 +13,12 @@ local function set_ends(ev, live, at)
     ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[3])
 end
 
+local function peer_of(ev) return ev:user('u64', 'upeer_sockaddr') end
+
+local function read_queue(ev, queues)
+  queues:add(ev.sk.__sk_common.skc_num, ev.sk.sk_ack_backlog, ev.sk.sk_max_ack_backlog)
+end
+
 return {
   summary = 'TCP connections by process and peer, with bytes, latencies and retransmits',
   description = [[
@@ -20,15 +27,17 @@ of its own, a row is about connections that were accepted there, and the peer is
 address that they came from; else the process has opened them, to the port behind
 the address.
 
-  connect     from connect() until the connection is open, on average and at most
+  connect     from connect() until the connection is open, on average and at most;
+              of accepted connections from then until accept() returns them
   response    from the last data sent until the first received; of accepted
               connections from the last data received until the first sent
   longest     the longest connection that has ended
 
-A connection that is accepted belongs to the first process that sends, receives or
-closes, because no event says who accepts. One that was open before the run counts
-as accepted if a socket listens on its port. Bytes are those that programs send and
-receive, without retransmits; splice() from a socket is not seen.
+A connection belongs to the process that has accepted it; if that did not ask for the
+address of the peer, and in recordings, to the first one that sends, receives or
+closes. One that was open before the run counts as accepted if a socket listens on
+its port. Bytes are those that programs send and receive, without retransmits;
+splice() from a socket is not seen.
 
 A recording needs sock:inet_sock_set_state, and for the other columns
 sock:sock_send_length, sock:sock_recv_length and the events that --dry-run prints.
@@ -53,6 +62,7 @@ It does not have the peers of connections that were open before.]],
     than = { type = 'duration', help = 'print each connection that has lasted for T or longer when it ends' },
     connects = { type = 'duration', help = 'print each connect that takes T or longer' },
     states = { type = 'flag', help = 'also print how long connections that have ended were in which state' },
+    queues = { type = 'flag', help = 'also print how long the accept queues of all sockets are' },
     top = { type = 'integer', default = 20, min = 1, help = 'rows to print' },
     mmap_pages = { default = 1024 },
   },
@@ -69,10 +79,14 @@ It does not have the peers of connections that were open before.]],
       ['tcp:tcp_send_reset'] = function(ev) live:reset(ev) end,
       ['tcp:tcp_destroy_sock'] = function(ev) live:destroyed(ev) end,
       lost = function(gap) live:lost(gap) end,
-      interval = function() sums:print() end,
-      stop = function() sums:print() end,
     }
-    transfers.follow(handlers, opt, live, set_ends)
+    local queues = opt.queues and accept_queues.follow(handlers, opt, out, read_queue)
+    function handlers.interval()
+      sums:print()
+      if queues then queues:print(opt.top) end
+    end
+    handlers.stop = handlers.interval
+    transfers.follow(handlers, session, opt, live, { set_ends = set_ends, peer_of = peer_of })
     return handlers
   end,
 }

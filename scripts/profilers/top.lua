@@ -46,6 +46,7 @@ local function rows_of(sums, key_name, comm_name, only_comm, print_key)
       local place = id * width + at - 1
       local found = column.is_variance and sums.hists:get(place)
       row[column.name] = found and found:stats().variance or sums.values[place]
+      sums.is_rounded = sums.is_rounded or not found and math.abs(sums.values[place]) >= 2 ^ 53
     end
     result[#result + 1] = row
   end
@@ -139,6 +140,7 @@ to sort by, r reverses the order, q quits.
     function handlers.stop()
       report(true)
       local without = sums.counts:ignored()
+      if sums.is_rounded then out:warn 'top: sums of 2^53 and more are rounded' end
       if without > 0 then out:warn(('top: ignored %d events without a key (division by zero)'):format(without)) end
     end
     function handlers.lost(gap) lost = lost + gap.lost end

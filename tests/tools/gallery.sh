@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Usage: gallery.sh DIR   Writes DIR/index.html: the page of --serve and all pictures, made from recordings, each as wide as
-# a phone, a laptop and a wall. It is light or dark as the browser is.
+# a phone, a laptop and a wall, each above its name, which opens it alone. It is light or dark as the browser is.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 export TZ=UTC
@@ -85,7 +85,8 @@ rm "$dir"/*.folded
 # Each picture is at the place that its name has in the list of the page's script, too.
 cat >"$dir/index.html" <<'END'
 <!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">
-<title>gallery</title><style>body { margin: 0; } iframe { position: absolute; border: 0; }</style></head><body><script>
+<title>gallery</title><style>body { margin: 0; } iframe, a { position: absolute; border: 0; }
+a { font: 12px/18px system-ui, sans-serif; }</style></head><body><script>
 const names = ['latency.html', 'compare.html', 'stacks.html', 'counts.html', 'buckets.html', 'flames.svg', 'difference.html',
   'heat.html', 'timeline.html'];
 const places = [];
@@ -97,6 +98,10 @@ places.forEach(place => {
   const frame = document.body.appendChild(document.createElement('iframe'));
   frame.src = place.name;
   frame.style.cssText = ['left', 'top', 'width', 'height'].map(name => name + ':' + place[name] + 'px').join(';');
+  const caption = document.body.appendChild(document.createElement('a'));
+  caption.href = place.name;
+  caption.textContent = place.name + ', ' + place.width + ' wide';
+  caption.style.cssText = 'left:' + (place.left + 4) + 'px;top:' + (place.top + place.height) + 'px';
 });
 </script></body></html>
 END

@@ -6,7 +6,9 @@
  *
  *   talk N     N connections. In each, the client sends 10 times 1000 bytes, the server
  *              receives them, sends 3000 bytes and closes, and the client receives these.
- *   half N     the same, but the client closes its half first, and does not receive before
+ *   handed N   the same, but the server asks who connects, and a child of it, called tcpworker,
+ *              does the rest
+ *   half N     the same as talk, but the client closes its half first, and does not receive before
  *              both halves are closed
  *   idle N     N connections without data, which the client closes first
  *   refused N  the client connects N times to a port at which nobody listens
@@ -80,10 +82,21 @@ static void serve(int listener, const char *verb, long n)
 	prctl(PR_SET_NAME, "tcpserver");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (long i = 0; i < (*verb == 'l' ? 1 : n); i++) {
-		int fd = accept(listener, NULL, NULL);
+		struct sockaddr_in6 peer;
+		socklen_t size = sizeof(peer);
+		int asks = !strcmp(verb, "handed");
+		int fd = accept(listener, asks ? (struct sockaddr *)&peer : NULL,
+				asks ? &size : NULL);
 
 		if (fd < 0)
 			die("accept");
+		if (asks && fork()) {
+			close(fd);
+			wait(NULL);
+			continue;
+		}
+		if (asks)
+			prctl(PR_SET_NAME, "tcpworker");
 		for (long j = 0; *verb == 'l' && j < n; j++) {
 			read_all(fd, PART);
 			write_all(fd, REPLY);
@@ -96,6 +109,8 @@ static void serve(int listener, const char *verb, long n)
 			write_all(fd, REPLY);
 		}
 		close(fd);
+		if (asks)
+			_exit(0);
 	}
 	_exit(0);
 }

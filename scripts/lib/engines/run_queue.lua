@@ -78,7 +78,7 @@ end
 local function detect_unreported(found, outgoing, sleeps, ours)
   local incoming = found.stages[2][1]
   local sees_all = sleeps == incoming
-  local missed, leaves, enters, forget, moved = unreported.watch()
+  local missed, leaves, enters, forget, moved, renamed = unreported.watch()
   local checks = {}
   checks[incoming] = function(ev)
     if sees_all and ours.has(ev.prev_pid) then leaves(ev.prev_pid, ev._time, ev._cpu) end
@@ -94,7 +94,7 @@ local function detect_unreported(found, outgoing, sleeps, ours)
       ours.moved(ev)
     end
   end
-  return checks, missed, forget
+  return checks, missed, forget, renamed
 end
 
 --- The waits of a run.
@@ -105,6 +105,7 @@ end
 ---@field checks table<Event, fun(ev: Ev)> detect unreported switches, and count them in `missed`
 ---@field missed? Unreported
 ---@field forget? fun(gap: table)
+---@field renamed? fun(ev: Ev) for tasks of some names
 
 --- Returns the waits of the tasks that the user has selected.
 ---@param opt table of rundelay
@@ -129,7 +130,8 @@ function run_queue.new(opt, session)
   local is_shared = can_share_switches(found, opt, session)
   local sleeps = end_waits(found, names, ours, session, is_shared and outgoing or nil)
   if not (is_shared or session.is_source) then -- a source does not report them
-    waits.checks, waits.missed, waits.forget = detect_unreported(found, outgoing, sleeps, ours)
+    waits.checks, waits.missed, waits.forget, waits.renamed = detect_unreported(found, outgoing, sleeps, ours)
+    if not names then waits.renamed = nil end
   end
   -- Without a filter, the pair matcher sees all switches, too: it finds those that are missing if no handler does.
   waits.sees_all = sleeps == found.stages[2][1]
@@ -150,7 +152,7 @@ function run_queue.run(waits, opt, out, session)
   if not handlers then return nil, message end
   local matcher, stop = handlers[1], handlers.stop
   for event, check in pairs(waits.checks) do handlers[event] = check end
-  handlers.lost = waits.forget
+  handlers.lost, handlers.comm = waits.forget, waits.renamed
   function handlers.stop(time)
     stop(time)
     local missed, switches = waits.missed, waits.sees_all and matcher:stats().unreported

@@ -63,7 +63,8 @@ end
 ---@param spec TableSpec
 ---@param rows table[]
 ---@param kinds table<string, string> of the columns by name, as far as they are known
-function Page:table(spec, rows, kinds)
+---@param at? number ns since the session's base: the end of what they are about, which may be an earlier report
+function Page:table(spec, rows, kinds, at)
   if #rows == 0 then return end
   local columns, list, shown = {}, {}, {}
   for _, column in ipairs(spec.columns) do columns[#columns + 1] = column end
@@ -71,14 +72,15 @@ function Page:table(spec, rows, kinds)
   for i, column in ipairs(columns) do list[i] = column_json(column, kinds[column.name] or 'none', rows) end
   for i = 1, math.min(#rows, MAX_ROWS) do
     local cells = {}
-    for at, column in ipairs(columns) do
+    for n, column in ipairs(columns) do
       local value = rows[i][column.name]
-      cells[at] = value ~= nil and kinds[column.name] == 'histogram' and hist_json(value) or json.value(value)
+      cells[n] = value ~= nil and kinds[column.name] == 'histogram' and hist_json(value) or json.value(value)
     end
     shown[i] = '[' .. table.concat(cells, ',') .. ']'
   end
-  self.tables[#self.tables + 1] = ('{"name":%s,"columns":[%s],"rows":[%s],"more":%d}'):format(text.json(spec.name),
-    table.concat(list, ','), table.concat(shown, ','), #rows - #shown)
+  self.tables[#self.tables + 1] = ('{"name":%s,"columns":[%s],"rows":[%s],"more":%d%s}'):format(text.json(spec.name),
+    table.concat(list, ','), table.concat(shown, ','), #rows - #shown,
+    at and self.to and at <= self.to and (',"at":%.0f'):format(at) or '')
 end
 
 --- Returns a time of --time; empty: without a limit.

@@ -58,11 +58,12 @@ end
 
 ---@param spec TableSpec
 ---@param rows table[]
-function Serving:table(spec, rows)
+---@param at? number ns: the end of what the rows are about; nil: now
+function Serving:table(spec, rows, at)
   local kinds = self.metrics:table(spec, rows)
   if self.page then
     self.has_tables = self.has_tables or #rows > 0
-    self.page:table(spec, rows, kinds)
+    self.page:table(spec, rows, kinds, at)
   end
 end
 

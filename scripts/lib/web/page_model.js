@@ -2,13 +2,23 @@
 /* exported model */
 // The reports of a run, and what they add up to. A report is
 // { time, is_wall, from, to, part, events, lost, tables: [{ name, columns, rows, more }] }; from, to: time in ns of the
-// run; part: the same on the clock of a recording, as words of --time.
+// run; part: the same on the clock of a recording, as words of --time. A table with a time `at` is one of the earlier
+// report that has this time: hrcount waits for all CPUs.
 const model = (function () {
   const KEEP = 20000;             // reports
   const TOPS = 6;                 // rows with a color of their own
   const reports = [];
   let seen = 0, isWall = true;    // times are since the epoch, else of the events' own clock
+  let moves = 0;                  // how many tables have come late: what was added up before lacks them
 
+  // Puts a late table into the report that it is about, if that is known.
+  function isMoved(table) {
+    const about = table.at === undefined ? null :
+      reports.find(one => one.to >= table.at && (one.from === null || one.from < table.at));
+    if (!about) return false;
+    about.tables.push(table);
+    return true;
+  }
   function add(items) {
     items.forEach(item => {
       const before = reports[reports.length - 1];
@@ -16,6 +26,9 @@ const model = (function () {
       item.nr = seen++;
       item.count = item.events - (before ? before.events : 0);
       isWall = item.is_wall !== false;
+      const stays = item.tables.filter(table => !isMoved(table));
+      moves += item.tables.length - stays.length;
+      item.tables = stays;
       reports.push(item);
     });
     if (reports.length > KEEP) reports.splice(0, reports.length - KEEP);
@@ -88,7 +101,7 @@ const model = (function () {
   const shapeOf = columns => columns.map(column => column.name).join();
   // The tables of a name, added up over a range (null: everything), from where a sum of the same range has ended.
   function addUp(name, range, before) {
-    const key = range ? range.from + '-' + range.to : 'all';
+    const key = moves + ':' + (range ? range.from + '-' + range.to : 'all');
     const sum = before && before.key === key ? before :
       { key, name, columns: null, rows: new Map(), reports: 0, more: 0, next: 0 };
     since(sum.next).forEach(report => {
@@ -129,8 +142,8 @@ const model = (function () {
   const periodsOf = columns => columns.findIndex(column => column.kind === 'none' && column.name === 'counts');
   // The labels of the rows that have the most of the charted column.
   function topsOf(view) {
-    const kept = view.totals && view.totals.column === view.charted ? view.totals :
-      { column: view.charted, sums: new Map(), next: 0 };
+    const key = moves + ':' + view.charted, kept = view.totals && view.totals.key === key ? view.totals :
+      { key, sums: new Map(), next: 0 };
     view.totals = kept;
     since(kept.next).forEach(report => report.tables.forEach(table => {
       const at = table.columns.findIndex(column => column.name === view.charted);
@@ -172,7 +185,7 @@ const model = (function () {
   }
   function series(view) {
     const tops = view.focus || view.overview ? [] : topsOf(view);
-    const key = JSON.stringify([view.charted, view.focus, tops]);
+    const key = JSON.stringify([moves, view.charted, view.focus, tops]);
     if (!view.series || view.series.key !== key) view.series = { key, tops, points: [], next: 0 };
     since(view.series.next).forEach(report => view.series.points.push(pointOf(report, view, tops)));
     view.series.next = seen;

@@ -19,3 +19,8 @@ for one in 9007199254740993 -9007199254740993 18446744073709551613 -922337203685
 	"$PROFSCRIPT" num-dist -e "$events/num=\"${one/-9223372036854775808/1LL<<63}\"/" --json --input "$DATA/syscalls.data" >"$TMP/out"
 	expect_line "num-dist: $one" "\"min\":\"$one\",.*\"p99\":\"$one\",\"max\":\"$one\"," "$TMP/out"
 done
+total=$("$PROFSCRIPT" num-dist -e "$events/num=\"ret<0?-1:9007199254740993\"/" --json --input "$DATA/syscalls.data" |
+	sed 's/.*"calls":\([0-9]*\),"total":"\([0-9]*\)".*/\1 \2/')
+below=$("$PROFSCRIPT" num-dist -e "$events && ret < 0/num=ret/" --json --input "$DATA/syscalls.data" | sed 's/.*"calls":\([0-9]*\),.*/\1/')
+read -r calls total <<<"$total"
+check 'num-dist: nor is the total of both signs' test "$total" = $(((calls - below) * 9007199254740993 - below))

@@ -34,3 +34,6 @@ check 'without a warning' test ! -s "$TMP/err"
 	>/dev/null 2>"$TMP/err"
 expect_line 'a warning where the keys differ in kind' \
 	'^top: sched:sched_switch has no key= and is counted by thread, but sched:sched_wakeup by prio$' "$TMP/err"
+
+"$PROFSCRIPT" top --input "$DATA/kmem.data" -e kmem:kfree//top-by=ptr/ >"$TMP/out" 2>"$TMP/err"
+expect_line 'top: sums that numbers do not hold' '^top: sums of 2\^53 and more are rounded$' "$TMP/err"

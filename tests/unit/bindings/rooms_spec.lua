@@ -61,7 +61,7 @@ describe('folders', function()
 
   it('of scripts/lib use only those below them', function()
     local at = places(LIB_ROOMS)
-    for _, dir in ipairs { '', '/off_cpu', '/locks', '/sched', '/net', '/files', '/disks' } do
+    for _, dir in ipairs { '', '/off_cpu', '/locks', '/sched', '/net', '/files', '/disks', '/memory' } do
       at['engines' .. dir] = at['']
     end
     local pipe = assert(io.popen 'cd scripts/lib && find * -type d')

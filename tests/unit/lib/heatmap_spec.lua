@@ -85,6 +85,17 @@ describe('a heat map', function()
     file:close()
   end)
 
+  it('says where it is, or that it has no values', function()
+    local lines = {}
+    for i = 0, 1 do
+      local map = heatmap.new { file = folder .. '/where.svg' }
+      if i > 0 then map:add(1, 2) end
+      map:write { warn = function(_, line) lines[#lines + 1] = line end }
+    end
+    assert.same({ ('The heat map has no values: %s/where.svg is not written'):format(folder),
+      ('The heat map is in %s/where.svg'):format(folder) }, lines)
+  end)
+
   it('does nothing without a file', function()
     local map = heatmap.new {}
     map:add(1, 2)

@@ -57,6 +57,17 @@ describe('unreported switches', function()
     end
   end)
 
+  it('are none if a task gets a name that is not looked for', function()
+    local found, leaves, enters, _, _, renamed = unreported.watch()
+    enters(1, 1, 0)
+    renamed { _tid = 1 }
+    enters(2, 2, 0) -- 1 has left under its new name
+    leaves(2, 3, 0)
+    renamed { _tid = 2 }
+    leaves(2, 4, 0) -- it has entered again under another name
+    assert.equal(0, found.switches)
+  end)
+
   it('do not include lost ones', function()
     assert.equal(0, missing { { 0, 3, 1 }, { 0, 1, 2 }, 'lost', { 0, 1, 2 }, { 0, 2, 1 } })
   end)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Which file a block of a disk belongs to, from the events in which ext4 looks up where the blocks of a file are.
 local fs = require 'lib.fs'
+local inodes = require 'lib.engines.disks.inodes'
 
 local file_blocks = {}
 
@@ -27,15 +28,10 @@ local function block_size(name)
   return bytes and #bytes == 4 and 1024 * 2 ^ bytes:byte(1) or 4096
 end
 
---- Returns a file system: where its blocks are, and where it is mounted.
+--- Returns a file system: where its blocks are.
 local function file_system(self, dev)
-  local name, at = self.devices:name(dev), nil
-  local numbers = ('%d:%d'):format(math.floor(dev / 2 ^ 20), dev % 2 ^ 20)
-  for line in (fs.read '/proc/self/mountinfo' or ''):gmatch '[^\n]+' do
-    local of, root, mount = line:match '^%S+ %S+ (%S+) (%S+) (%S+)'
-    if of == numbers and root == '/' then at = at or mount end
-  end
-  return { mount = at, name = name, disk = self.devices.disk_of[dev] or dev, block = block_size(name),
+  local name = self.devices:name(dev)
+  return { disk = self.devices.disk_of[dev] or dev, block = block_size(name),
     offset = (tonumber(fs.line(('/sys/class/block/%s/start'):format(name))) or 0) * SECTOR, last = {}, files = {} }
 end
 
@@ -44,18 +40,16 @@ end
 ---@param is_live boolean whether inodes can be looked up
 ---@return FileBlocks
 function file_blocks.new(devices, is_live)
-  return setmetatable({ devices = devices, is_live = is_live, systems = {}, groups = {}, names = {} },
+  return setmetatable({ devices = devices, inodes = inodes.new(is_live), systems = {}, groups = {}, names = {} },
     FileBlocks)
 end
 
 --- Returns the number of a file, from 1.
-local function file_of(self, system, inode)
+local function file_of(self, system, dev, inode)
   local id = system.files[inode]
   if not id then
-    local path = self.is_live and system.mount and fs.of_inode(system.mount, inode)
     id = #self.names + 1
-    self.names[id] = path and path:gsub(' %(deleted%)$', '') or ('inode %d of %s'):format(inode, system.name)
-    system.files[inode] = id
+    self.names[id], system.files[inode] = self.inodes:name(dev, inode), id
   end
   return id
 end
@@ -95,7 +89,7 @@ function FileBlocks:put(dev, inode, block, n)
   if last.block == block and last.n == n then return end
   last.block, last.n = block, n
   local from = block * system.block + system.offset
-  add(self, system.disk, from, from + n * system.block, file_of(self, system, inode))
+  add(self, system.disk, from, from + n * system.block, file_of(self, system, dev, inode))
 end
 
 --- Returns the file of a sector of a disk, whatever was the last one there; 0: it is not known.

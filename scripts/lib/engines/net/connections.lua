@@ -2,8 +2,9 @@
 --- TCP connections, followed from event to event: whose they are, their ends, states, bytes and times.
 ---
 --- A connection that is opened from here belongs to the process that calls connect(). One that is accepted belongs to
---- the first process that sends, receives or closes: packets arrive in the time of any task, and no event says who
---- accepts. Each has a slot of numbers, and events change only this slot.
+--- the process whose accept() returns the address of its peer, or if that asked for no address, to the first one that
+--- sends, receives or closes: packets arrive in the time of any task. Each has a slot of numbers, and events change
+--- only this slot.
 local addresses = require 'lib.engines.net.addresses'
 local array = require 'lib.array'
 local bit = require 'bit'
@@ -13,7 +14,8 @@ local connections = {}
 local MAX = 65536 -- connections at a time
 local KERNEL = 0xffff000000000000ULL -- see key_of()
 local ESTABLISHED, SYN_SENT, SYN_RECV, CLOSE, CLOSE_WAIT, LISTEN, STATES = 1, 2, 3, 7, 8, 10, 16
-local AF_INET = 2
+local AF_INET, AF_INET6 = 2, 10
+local PORTS = 65536
 local INTERRUPT = 0x18 -- of common_flags: in a device's or a deferred interrupt
 local NOBODY, OTHERS = -1, -2 -- owners: not yet known, and a process that is not asked for
 
@@ -28,7 +30,8 @@ local SINCE, STATE, STATE_SINCE, CONNECT, ENDED, ASKED = 7, 8, 9, 10, 11, 12
 local OPENED, FAILED, SENT, RECEIVED, RETRANSMITS, RESETS = 13, 14, 15, 16, 17, 18
 local ANSWERS, ANSWERS_NS, ANSWERS_MAX = 19, 20, 21
 local ALL = 22 -- SENT to RESETS before the last report
-local IN_STATE = 26 -- ns, by state
+local READY = 26 -- when it could be accepted
+local IN_STATE = 27 -- ns, by state
 local WIDTH = IN_STATE + STATES
 
 --- Indexes of what a slot has, for on_report and on_end.
@@ -44,10 +47,11 @@ local function key_of(address) return tonumber(address - KERNEL) end
 ---@field addresses Addresses
 ---@field slots Array
 ---@field has fun(tid: integer): boolean
----@field on_connect fun(slot: integer) called when a connection from here is open
+---@field on_connect fun(slot: integer) called when a connection from here is open, and when one is accepted
 ---@field on_end fun(slot: integer) called with each connection that has ended
 ---@field on_report fun(slot: integer) called with each connection before its numbers start anew
 ---@field package _by_sk table<number, integer>
+---@field package _ready Array by port of the peer: 1 + the slot of the connection that can be accepted
 ---@field package _free integer[]
 ---@field package _used integer slots that were ever used
 ---@field package _known_from number the end of the last gap
@@ -60,7 +64,7 @@ Connections.__index = Connections
 ---@return Connections
 function connections.new(has)
   return setmetatable({ addresses = addresses.new(), slots = array.new(MAX * WIDTH), has = has, left_out = 0,
-    _by_sk = {}, _free = {}, _used = 0, _known_from = 0 }, Connections)
+    _by_sk = {}, _ready = array.new(PORTS), _free = {}, _used = 0, _known_from = 0 }, Connections)
 end
 
 --- Returns the slot of a new connection; nil: there is no room.
@@ -80,7 +84,7 @@ local function new_slot(self, sk, way, time)
   local slots = self.slots
   for i = at, at + WIDTH - 1 do slots[i] = 0 end
   slots[at + SK], slots[at + WAY], slots[at + OWNER], slots[at + PEER] = sk, way, NOBODY, -1
-  slots[at + SINCE], slots[at + STATE_SINCE] = time, time
+  slots[at + SINCE], slots[at + STATE_SINCE] = way ~= BEFORE and time or 0, time
   self._by_sk[sk] = at
   return at
 end
@@ -153,6 +157,9 @@ function Connections:state(ev)
   end
   slots[at + STATE], slots[at + STATE_SINCE] = new, time
   if slots[at + PEER] < 0 or slots[at + PORT] == 0 then set_ends(self, at, ev) end
+  if old == SYN_RECV and new == ESTABLISHED then
+    slots[at + READY], self._ready[slots[at + PEER_PORT]] = time, at + 1
+  end
   if (old == ESTABLISHED or old == CLOSE_WAIT) and bit.band(ev.common_flags, INTERRUPT) == 0 then
     own(self, at, ev) -- it closes
   end
@@ -161,6 +168,26 @@ function Connections:state(ev)
     slots[at + ENDED] = time
     if not self.sees_ends then finish(self, at) end
   end
+end
+
+--- Handles the end of an accept() that has returned a connection.
+---@param ev Ev
+---@param peer integer64? the first 8 bytes of the address of its peer
+function Connections:accepted(ev, peer)
+  if not peer then return end
+  local family, high = tonumber(bit.band(peer, 0xffff)), tonumber(bit.band(bit.rshift(peer, 16), 0xffff))
+  local port = high % 256 * 256 + bit.rshift(high, 8)
+  if family ~= AF_INET and family ~= AF_INET6 then return end
+  local slots, at = self.slots, self._ready[port] - 1
+  self._ready[port] = 0
+  if at < 0 or slots[at + WAY] ~= IN or slots[at + PEER_PORT] ~= port or slots[at + OWNER] ~= NOBODY then return end
+  if family == AF_INET
+    and slots[at + PEER] ~= self.addresses.of_words(0, 0, addresses.MAPPED, tonumber(bit.rshift(peer, 32))) then
+    return
+  end
+  own(self, at, ev)
+  slots[at + CONNECT] = ev._time - slots[at + READY]
+  if slots[at + OWNER] >= 0 then self.on_connect(at) end
 end
 
 --- Handles tcp:tcp_destroy_sock: until then, a program may read what came before the end.

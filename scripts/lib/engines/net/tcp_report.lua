@@ -9,7 +9,7 @@ local wait_totals = require 'lib.engines.off_cpu.wait_totals'
 
 local report = {}
 
-local AT, OUT, IN, BEFORE = connections.AT, connections.OUT, connections.IN, connections.BEFORE
+local AT, OUT, IN = connections.AT, connections.OUT, connections.IN
 local MAX = 65536 -- entries
 local STATES = 16 -- more than there are
 local DIRECTION = { [OUT] = 'out', [IN] = 'in' }
@@ -82,7 +82,7 @@ function Report:add(at)
   sums[entry + ANSWERS_MAX] = math.max(sums[entry + ANSWERS_MAX], slots[at + AT.ANSWERS_MAX])
 end
 
---- Adds the time that it took to open a connection, and prints it.
+--- Adds the time that it took to open or accept a connection, and prints it.
 function Report:connected(at)
   local slots, sums, entry = self.live.slots, self.sums, entry_of(self, at)
   local ns = slots[at + AT.CONNECT]
@@ -90,8 +90,8 @@ function Report:connected(at)
   sums[entry + CONNECT_MAX] = math.max(sums[entry + CONNECT_MAX], ns)
   if self.opt.connects and ns >= self.opt.connects then
     local pid, ids = slots[at + AT.OWNER], self.live.addresses
-    self.out:row({ 'pid', pid, 'comm', self.session.task_name(pid), 'peer',
-      ids.with_port(slots[at + AT.PEER], slots[at + AT.PEER_PORT]), 'connect_ms', ns / 1e6 }, 'connect')
+    self.out:row({ 'pid', pid, 'comm', self.session.task_name(pid), 'direction', DIRECTION[slots[at + AT.WAY]],
+      'peer', ids.with_port(slots[at + AT.PEER], slots[at + AT.PEER_PORT]), 'connect_ms', ns / 1e6 }, 'connect')
   end
 end
 
@@ -100,15 +100,17 @@ function Report:ended(at)
   local slots, sums, entry = self.live.slots, self.sums, entry_of(self, at)
   local ns = slots[at + AT.ENDED] - slots[at + AT.SINCE]
   local pid, way, port = slots[at + AT.OWNER], slots[at + AT.WAY], port_of(slots, at)
-  local was_open = way ~= OUT or slots[at + AT.CONNECT] > 0
-  if was_open then sums[entry + LONGEST] = math.max(sums[entry + LONGEST], ns) end
+  local is_whole = slots[at + AT.SINCE] > 0 -- it was opened in the run
+  if is_whole and (way == IN or slots[at + AT.CONNECT] > 0) then
+    sums[entry + LONGEST] = math.max(sums[entry + LONGEST], ns)
+  end
   for state = 1, self.states and STATES - 1 or 0 do
     local time = slots[at + AT.IN_STATE + state]
     if time > 0 then
       self.states:add(self.states.id(pid, slots[at + AT.PEER], port, way * STATES + state), time, 1, time)
     end
   end
-  if not self.opt.than or ns < self.opt.than or way == BEFORE then return end
+  if not self.opt.than or ns < self.opt.than or not is_whole then return end
   local ids, all = self.live.addresses, at + AT.ALL
   self.out:row({ 'pid', pid, 'comm', self.session.task_name(pid), 'direction', DIRECTION[way], 'local',
     ids.with_port(slots[at + AT.LOCAL], slots[at + AT.PORT]), 'peer',

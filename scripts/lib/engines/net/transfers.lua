@@ -22,17 +22,25 @@ local function listening_ports()
 end
 
 --- Returns whether events can have structures of the kernel. They are not in recordings, and not sent.
-local function can_be_typed(opt)
+---@param opt table
+---@return boolean
+function transfers.can_be_typed(opt)
   return not (opt.input or opt.record or opt.push or opt.capture == 'perf') and btf.kernel() ~= nil
 end
 
---- Adds the handlers of what is sent and received.
+--- What only the script can read of events, so that programs capture it.
+---@class TransferReaders
+---@field set_ends fun(ev: Ev, live: Connections, at: integer) calls live:set_before()
+---@field peer_of fun(ev: Ev): integer64? returns the first 8 bytes of the address that an accept() has returned
+
+--- Adds the handlers of what is sent, received and accepted.
 ---@param handlers table
+---@param session Session
 ---@param opt table
 ---@param live Connections
----@param set_ends fun(ev: Ev, live: Connections, at: integer) calls live:set_before()
-function transfers.follow(handlers, opt, live, set_ends)
-  if not can_be_typed(opt) then
+---@param readers TransferReaders
+function transfers.follow(handlers, session, opt, live, readers)
+  if not transfers.can_be_typed(opt) then
     handlers[('sock:sock_send_length/protocol == %d && ret > 0/'):format(TCP)] = function(ev) live:sent(ev) end
     -- Without what MSG_PEEK only looks at.
     handlers[('sock:sock_recv_length/protocol == %d && ret > 0 && !(flags & 2)/'):format(TCP)] = function(ev)
@@ -40,7 +48,14 @@ function transfers.follow(handlers, opt, live, set_ends)
     end
     return
   end
+  local set_ends, peer_of = readers.set_ends, readers.peer_of
   live.listens = listening_ports()
+  for _, call in ipairs { 'accept', 'accept4' } do
+    local name = 'syscalls:sys_exit_' .. call
+    if session.supports(name) then
+      handlers[name .. '/ret >= 0/'] = function(ev) live:accepted(ev, peer_of(ev)) end
+    end
+  end
   handlers[('tp_btf:sock_send_length/sk->sk_protocol == %d && ret > 0/'):format(TCP)] = function(ev)
     local at = live:sent(ev)
     if at then set_ends(ev, live, at) end

@@ -25,15 +25,21 @@ local HOLE = cpu_runs.HOLE
 ---@field changed number ns: since when so many wait
 ---@field waited number ns: sum of their times
 ---@field most integer
+---@field claimable number ns: All.behind when the CPU became idle
+---@field unclaimed number ns that it was idle while tasks waited for others
 
 ---@class AllCpuRuns
 ---@field holes integer so far
+---@field queued integer tasks that wait for CPUs that are not idle
+---@field behind number ns for which any did
 ---@field list CpuRuns[] in the order of their first switches
 local All = {}
 All.__index = All
 
 ---@return AllCpuRuns
-function cpu_runs.new() return setmetatable({ holes = 0, list = {}, _by_cpu = {} }, All) end
+function cpu_runs.new()
+  return setmetatable({ holes = 0, queued = 0, behind = 0, list = {}, _by_cpu = {}, _at = 0 }, All)
+end
 
 --- Returns a CPU.
 ---@param number integer
@@ -43,7 +49,8 @@ function All:of(number, time)
   local found = self._by_cpu[number]
   if found then return found end
   found = { cpu = number, tid = -2, since = time, n = 0, tids = array.new(RUNS), begins = array.new(RUNS),
-    counted = time, busy = 0, hole = 0, waiting = 0, changed = time, waited = 0, most = 0, first = time }
+    counted = time, busy = 0, hole = 0, waiting = 0, changed = time, waited = 0, most = 0, first = time,
+    claimable = 0, unclaimed = 0 }
   self._by_cpu[number] = found
   self.list[#self.list + 1] = found
   return found
@@ -54,6 +61,24 @@ local function count(cpu, time)
   local ns = time - cpu.counted
   if cpu.tid > 0 then cpu.busy = cpu.busy + ns elseif cpu.tid == HOLE then cpu.hole = cpu.hole + ns end
   cpu.counted = time
+end
+
+--- Other numbers of tasks wait for CPUs that are not idle from now on.
+local function queue(self, by, time)
+  if self.queued > 0 then self.behind = self.behind + time - self._at end
+  self.queued, self._at = self.queued + by, time
+end
+
+--- Notes the beginning or the end of a time in which the CPU is idle.
+local function idle(self, cpu, prev, next_tid, time)
+  local ends, begins = cpu.tid == 0, next_tid == 0
+  if ends == begins then return end
+  queue(self, begins and -cpu.waiting or cpu.waiting, time)
+  if begins then
+    cpu.claimable = self.behind
+  elseif prev == 0 then
+    cpu.unclaimed = cpu.unclaimed + self.behind - cpu.claimable
+  end
 end
 
 local function push(cpu, tid, time)
@@ -70,6 +95,7 @@ end
 ---@return number? began when the run of `prev` began; nil: that is not known
 function All:switch(cpu, prev, next_tid, time)
   local began = cpu.since
+  idle(self, cpu, prev, next_tid, time)
   if cpu.tid ~= prev then
     if sched_switch.is_missing(cpu.tid >= 0 and cpu.tid or nil, prev) then
       cpu.tid, cpu.tids[(cpu.n - 1) % RUNS] = HOLE, HOLE
@@ -88,6 +114,7 @@ end
 function All:lose(number, time)
   for _, cpu in ipairs(self.list) do
     if (not number or cpu.cpu == number) and cpu.tid ~= HOLE and time >= cpu.since then
+      idle(self, cpu, HOLE, HOLE, time)
       count(cpu, math.max(time, cpu.counted))
       push(cpu, HOLE, time)
     end
@@ -98,7 +125,8 @@ end
 ---@param cpu CpuRuns
 ---@param by integer
 ---@param time number
-function cpu_runs.wait(cpu, by, time)
+function All:wait(cpu, by, time)
+  if cpu.tid ~= 0 then queue(self, by, time) end
   local n = cpu.waiting
   cpu.waited, cpu.changed = cpu.waited + n * (time - cpu.changed), time
   n = n + by
@@ -109,7 +137,7 @@ end
 --- Nobody is known to wait any more.
 ---@param time number
 function All:clear_waits(time)
-  for _, cpu in ipairs(self.list) do cpu_runs.wait(cpu, -cpu.waiting, time) end
+  for _, cpu in ipairs(self.list) do self:wait(cpu, -cpu.waiting, time) end
 end
 
 --- Calls a function with each run on a CPU in a time, and with HOLE for what is no longer or was never known.
@@ -139,9 +167,13 @@ function All:report(time, each)
   table.sort(order, function(a, b) return a.cpu < b.cpu end)
   for _, cpu in ipairs(order) do
     count(cpu, math.max(time, cpu.counted))
-    cpu_runs.wait(cpu, 0, math.max(time, cpu.changed))
+    self:wait(cpu, 0, math.max(time, cpu.changed))
+    if cpu.tid == 0 then
+      queue(self, 0, math.max(time, self._at))
+      cpu.unclaimed, cpu.claimable = cpu.unclaimed + self.behind - cpu.claimable, self.behind
+    end
     if time > cpu.first then each(cpu, time - cpu.first) end
-    cpu.busy, cpu.hole, cpu.waited, cpu.most, cpu.first = 0, 0, 0, cpu.waiting, time
+    cpu.busy, cpu.hole, cpu.waited, cpu.most, cpu.first, cpu.unclaimed = 0, 0, 0, cpu.waiting, time, 0
   end
 end
 

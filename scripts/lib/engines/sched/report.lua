@@ -44,6 +44,7 @@ local function new_specs(by_thread, units)
     { name = 'busy_percent', title = 'busy%', width = 6, align = 'right', format = '%.1f' },
     { name = 'waiting', width = 8, align = 'right', format = '%.3f' },
     { name = 'most', width = 5, align = 'right' },
+    { name = 'unclaimed_percent', title = 'unclaimed%', width = 10, align = 'right', format = '%.1f' },
     { name = 'hole_percent', title = 'hole%', width = 6, align = 'right', format = '%.1f' },
   }, { stamp = false })
   return waits, of_tasks, of_cpus
@@ -119,7 +120,7 @@ function Report:print(time)
   local cpus = {}
   self.followed.cpus:report(time, function(cpu, ns)
     cpus[#cpus + 1] = { cpu = cpu.cpu, busy_percent = 100 * cpu.busy / ns, waiting = cpu.waited / ns, most = cpu.most,
-      hole_percent = 100 * cpu.hole / ns }
+      unclaimed_percent = 100 * cpu.unclaimed / ns, hole_percent = 100 * cpu.hole / ns }
   end)
   self.out:table(self.of_cpus, cpus, time)
 end

@@ -47,11 +47,12 @@ local UNKNOWN = '<...>'
 ---@field migrate fun(ev: Ev)
 ---@field lost fun(gap: table)
 ---@field name fun(tid: integer): string
+---@field renamed fun(ev: Ev) takes the records of tasks that get a name, or begin
 ---@field report fun(each: fun(task: SchedTask)) calls a function with each task, and begins the next report
 ---@field unfinished integer waits of which the end is not known
 
 ---@class SchedTaskSettings
----@field chosen fun(tid: integer, comm: string): boolean whether a task is reported
+---@field chosen fun(tid: integer): boolean whether a task is reported
 ---@field preempted integer the bit of prev_state of preempted tasks
 ---@field than number ns: on_wait is called with longer waits
 ---@field on_wait fun(tid: integer, cpu: integer, from: number, to: number, behind: SchedBehind[])
@@ -110,6 +111,8 @@ local function new_names()
   local comms, ids = intern.new(1, MAX_NAMES), array.new(threads.MAX)
   local self = {}
   function self.set(tid, comm) ids[tid] = comms.id(comm) + 1 end
+  function self.has(tid) return ids[tid] > 0 end
+  function self.forget(ev) ids[ev._tid] = 0 end
   function self.of(tid)
     local id = ids[tid]
     return id > 0 and id <= comms.max and comms:part(id - 1, 1) or UNKNOWN
@@ -154,7 +157,7 @@ local function new_queue(cpus, migrations)
   function self.begin(tid, cpu, time)
     if time < self.known_from or cpu < 0 or cpu >= threads.MAX_CPUS then return end
     since[tid], cpu_of[tid] = time + 1, cpu
-    cpu_runs.wait(cpus:of(cpu, time), 1, time)
+    cpus:wait(cpus:of(cpu, time), 1, time)
   end
   --- Ends a wait. Returns when it began; -1: the task did not wait, or events are lost since then.
   function self.finish(tid, time)
@@ -162,14 +165,14 @@ local function new_queue(cpus, migrations)
     if from == 0 then return -1 end
     since[tid] = 0
     if from <= self.known_from then return -1 end
-    cpu_runs.wait(cpus:of(cpu_of[tid], time), -1, time)
+    cpus:wait(cpus:of(cpu_of[tid], time), -1, time)
     return from - 1
   end
   function self.move(tid, cpu, time)
     local before = cpu_of[tid]
     if since[tid] <= self.known_from or cpu == before or cpu < 0 or cpu >= threads.MAX_CPUS then return end
-    cpu_runs.wait(cpus:of(before, time), -1, time)
-    cpu_runs.wait(cpus:of(cpu, time), 1, time)
+    cpus:wait(cpus:of(before, time), -1, time)
+    cpus:wait(cpus:of(cpu, time), 1, time)
     cpu_of[tid] = cpu
     migrations.add(tid, before, time)
   end
@@ -207,7 +210,7 @@ function tasks.new(given)
   local sums, queue = new_sums(names.of), new_queue(cpus, migrations)
   -- By task: 1 + its CPU; 1 + when it left it, in which state; how long it was off it and waited before its run.
   local on_cpu, left, states, off, wait = array.new(max), array.new(max), array.new(max), array.new(max), array.new(max)
-  local self = { cpus = cpus, name = names.of, report = sums.report, unfinished = 0 }
+  local self = { cpus = cpus, name = names.of, renamed = names.forget, report = sums.report, unfinished = 0 }
 
   local function put_run(tid, cpu, now, began)
     local is_known = off[tid] >= 0
@@ -217,8 +220,8 @@ function tasks.new(given)
   end
   local function leave(tid, ev, cpu, now, began)
     local state = sched_switch.state_of(tonumber(ev.prev_state)) or 0
-    names.set(tid, ev.prev_comm)
-    if began and chosen(tid, ev.prev_comm) then
+    if not names.has(tid) then names.set(tid, ev.prev_comm) end
+    if began and chosen(tid) then
       sums.run(tid, now - began)
       if on_run then put_run(tid, cpu, now, began) end
     end
@@ -230,7 +233,7 @@ function tasks.new(given)
     local from = queue.finish(tid, now)
     on_cpu[tid], wait[tid] = cpu + 1, from >= 0 and now - from or -1
     off[tid] = left[tid] > queue.known_from and now - left[tid] + 1 or -1
-    if from < 0 or not chosen(tid, ev.next_comm) then return end
+    if from < 0 or not chosen(tid) then return end
     sums.wait(tid, now - from, now)
     if now - from > than then
       names.set(tid, ev.next_comm)

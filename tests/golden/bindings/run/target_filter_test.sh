@@ -30,5 +30,23 @@ refused 'a name' 2 'exec: -p takes the numbers of processes of a recording, not 
 	--input "$DATA/execs.data"
 refused 'containers' 2 'exec: raw_syscalls:sys_enter has no control groups in this recording; record it with --all-cgroups' \
 	exec 'count(ev._container)' -e raw_syscalls:sys_enter --input "$DATA/execs.data"
-refused 'cgroups' 2 'exec: --input cannot be combined with -C, --cgroups' exec 'count()' --cgroups web \
-	--input "$DATA/execs.data"
+refused 'cgroups' 2 'exec: raw_syscalls:sys_enter has no control groups in this recording; record it with --all-cgroups' \
+	exec -e raw_syscalls:sys_enter 'count()' --cgroups web --input "$DATA/execs.data"
+refused 'cgroups of both tasks of a switch' 2 '--cgroups is not for recordings of switches: they have only the group' \
+	rundelay --cgroups web --input "$DATA/sched.data"
+
+refused 'a container without a name' 2 '--container takes names of containers, .* but one is empty' exec \
+	-e raw_syscalls:sys_enter 'count()' --container 'web,' --input "$DATA/cgroups.data"
+
+# The tasks of a group, and of groups in it.
+in_group() { # NAME COMMS ARG...
+	table cgroups exec -e raw_syscalls:sys_enter 'count(ev._comm)' "${@:3}"
+	check "$1" test "$(cut -d , -f 1 "$TMP/got" | sort | xargs)" = "$2"
+}
+in_group 'a group with those in it' 'cat ls sh' --cgroups web
+in_group 'a group in another one' 'ls sh' --cgroups /web/in
+in_group 'groups by an expression' 'ls sh' --cgroups '^w.*/i'
+in_group 'a container by its name' 'cat ls sh' --container /web
+in_group 'and by wildcards' 'ls sh' --container '/w*/in'
+in_group 'all containers' '' --container '*'
+in_group 'no such group' '' --cgroups nope

@@ -226,6 +226,19 @@ page.add([1, 2].map(function (n) {
       return { name: name, title: name, kind: name === 'n' ? 'counter' : 'label' };
     }) }] };
 }));
+page.add([{ time: 3e9 + 4, from: 2, to: 4e9, events: 3, lost: 0, tables: [{ name: 'rates', more: 0,
+  columns: [['event', 'label'], ['total', 'counter'], ['counts', 'none']].map(function (one) {
+    return { name: one[0], title: one[0], kind: one[1] };
+  }), rows: [['a', 30, [10, 20]], ['b', 2, [0, 2]]] }] }]);
+var rates = page.views.get('rates'), last = rates.series.points[rates.series.points.length - 1];
+check('counts of periods are drawn as periods', JSON.stringify(last.periods) === '[[10,0,0],[20,2,0]]' &&
+  rates.series.tops.join() === 'a,b', JSON.stringify(last.periods));
+check('as the rates of each', Number(rates.box.querySelector('.y .tick:last-of-type text').textContent.replace(/[/]s$/, '')) <= 21,
+  rates.box.textContent);
+page.add([{ time: 3e9 + 5, from: 4e9, to: 5e9, events: 3, lost: 0, tables: [] }, { time: 3e9 + 6, from: 5e9, to: 6e9, events: 3, lost: 0,
+  tables: [{ name: 'rates', at: 5e9, more: 0, columns: rates.columns, rows: [['a', 7, [3, 4]]] }] }]);
+check('a table that comes late belongs to the report that it is about', rates.series.points.slice(-2).map(function (one) {
+  return one.value; }).join() === '7,0' && model.addUp('rates', null).rows.get('["a"]')[1] === 37, JSON.stringify(rates.series.points.slice(-2)));
 check('columns that a loaded script has changed', page.views.get('loaded').table.textContent === 'ynA1'.replace('A', 'a'),
   page.views.get('loaded').table.textContent);
 check('no policy was broken', broken.length === 0, broken);
@@ -237,5 +250,69 @@ END
 in_browser page "$TMP/served.html" <"$TMP/script"
 grep -q "PASS to the end" "$TMP/lines"
 result $? "page: to its end" "$TMP/lines"
+
+# Answers that come late and in any order: what a panel shows may have gone when they are there.
+{
+	sed '/<head>/q' "$TMP/served.html"
+	echo '<script>var asked = {}; window.fetch = function (path) { return new Promise(function (done) {
+	asked[path.match(/^ask.q=queues|^[a-z]+/)[0]] = function (body) { done({ ok: true, status: 200, json: function () { return body; } }); }; }); };
+	var broken = []; window.addEventListener("error", function (e) { broken.push(e.message); });
+	window.addEventListener("unhandledrejection", function (e) { broken.push(e.reason.message); });</script>'
+	sed '1,/<head>/d' "$TMP/served.html"
+} >"$TMP/late.html"
+cat >"$TMP/script" <<'END'
+function soon() { return new Promise(function (done) { window.setTimeout(done, 5000); }); }
+function answer(what, body) {
+  var call = asked[what];
+  delete asked[what];
+  check('asks for ' + what, Boolean(call), Object.keys(asked));
+  if (call) call(body);
+  return soon();
+}
+var n = 0;
+function report(name, columns, rows) {
+  n++;
+  return { next: n, items: [{ time: 3e9 + n, from: n > 1 ? (n - 1) * 1e9 : null, to: n * 1e9, events: 5 * n, lost: 0, tables: name ? [{ name: name,
+    more: 0, rows: rows, columns: columns.map(function (one) { return { name: one[0], title: one[0], kind: one[1], unit: one[2] }; }) }] : [] }] };
+}
+var latency = [['start', 'label'], ['calls', 'counter'], ['latency_ns', 'histogram', 'ns']];
+async function user() {
+  press('e');
+  press('k');
+  press('ArrowLeft');
+  await answer('about', { profiler: 'late', host: 'h', command: ['x'], queues: true });
+  await answer('log', report('events by name', [['event', 'label'], ['events', 'counter']], [['a', 5]]));
+  check('its events before there are tables', Array.from(page.views.keys()).join() === 'events by name' && text('notes') === 'asking', text('notes'));
+  document.querySelector('tbody tr').click();
+  var overlay = page.views.get('events by name').box.querySelector('.overlay'), area = overlay.getBoundingClientRect();
+  fire('mousedown', overlay, { clientX: area.left + 20, clientY: area.top + 20 });
+  var late = asked.ask, queues = asked['ask?q=queues'];
+  await answer('log', report('latency', latency, [['a', 3, [[10, 3]]]]));
+  fire('mouseup', overlay, { clientX: area.left + 20, clientY: area.top + 20 });
+  await soon();
+  check('then only the tables', Array.from(page.views.keys()).join() === 'latency' && document.querySelectorAll('#tables section').length === 1 &&
+    charts.list.length === 2, Array.from(page.views.keys()));
+  late({ items: [{ title: null, text: 'late' }], more: 0, notes: [], gone: null });
+  queues({ queues: { from: 3e9, to: 3e9 + 1, cpus: [[0, [1], [1]]] }, notes: [] });
+  await soon();
+  check('an answer that nobody waits for is not shown', text('lines') !== 'late', text('lines'));
+  check('run queues that come late', runQueues.view.strips.cpus.length === 1 && !document.getElementById('queues').hidden, '');
+  press('k');
+  press('e');
+  var bucket = asked.ask;
+  await answer('log', report('latency', latency.slice(0, 2), [['a', 4]]));
+  check('a table without its histogram', !charts.isHeat(page.views.get('latency')), text('tables'));
+  bucket({ items: [], more: 0, notes: [], gone: 3e9 });
+  await answer('log', report(null));
+  press('a');
+  await answer('log', { next: n + 1, items: [{ tables: null }] });
+  check('a report that is none is an error', broken.length === 1, broken);
+  check('after which the next one is asked for', Boolean(asked.log), Object.keys(asked));
+}
+user().catch(function (error) { check('no exception', false, error.stack); }).then(print_results);
+END
+browser_ms=60000 in_browser late "$TMP/late.html" <"$TMP/script"
+grep -q "PASS after which" "$TMP/lines"
+result $? "late: to its end" "$TMP/lines"
 
 refused 'a wrong address' 2 'exec: --serve: ' exec --serve x:y --input "$DATA/sched.data" -e sched:sched_switch 'count()'

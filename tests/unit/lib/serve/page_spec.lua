@@ -25,6 +25,17 @@ describe('a report of the page', function()
       text:match '"rows":.*%]%]%]')
   end)
 
+  it('has the time of a table that is about an earlier one', function()
+    local one, spec = page.new(), tables.new('t', { { name = 'n' } })
+    local function times(at, to)
+      one:table(spec, { { n = 1 } }, {}, at)
+      return one:take(1, true, to, 7, 0):match '"more":0,?"?(%l*)"?:?(%d*)}'
+    end
+    assert.same({ '', '' }, { times(nil, 1000) })
+    assert.same({ 'at', '1000' }, { times(1000, 2000) })
+    assert.same({ '', '' }, { times(3000, 3000) })
+  end)
+
   it('has the unit of a column if all rows have the same', function()
     local function units_of(...)
       local rows = {}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Uses a tree of plain directories, which are the same for the walk. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,6 +127,27 @@ static char *root_of(const char *mounts)
 	return found;
 }
 
+static void test_asked(void **state)
+{
+	const char *plain[] = {"a/b", NULL}, *expression[] = {"^a/.$", NULL}, *root[] = {"/", NULL};
+	const char *wrong[] = {"(", NULL};
+	struct error err;
+
+	(void)state;
+	assert_int_equal(cgroups_asked(plain, "/a/b", &err), 1);
+	assert_int_equal(cgroups_asked(plain, "/a/b/c/d", &err), 1);
+	assert_int_equal(cgroups_asked(plain, "/a", &err), 0);
+	assert_int_equal(cgroups_asked(plain, "/a/bc", &err), 0);
+	assert_int_equal(cgroups_asked(plain, "/", &err), 0);
+	assert_int_equal(cgroups_asked(plain, "17", &err), 0); /* of an unknown group */
+	assert_int_equal(cgroups_asked(expression, "/a/b/c", &err), 1);
+	assert_int_equal(cgroups_asked(expression, "/x/a/b", &err), 0);
+	assert_int_equal(cgroups_asked(expression, "/", &err), 0);
+	assert_int_equal(cgroups_asked(root, "/", &err), 1);
+	assert_int_equal(cgroups_asked(root, "/a/b", &err), 1);
+	assert_int_equal(cgroups_asked(wrong, "/a", &err), -EINVAL);
+}
+
 static void check_root(const char *mounts, const char *expected)
 {
 	char *found = root_of(mounts);
@@ -153,7 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),	    cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_expressions), cmocka_unit_test(test_unmatched),
-		cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_mounts),	    cmocka_unit_test(test_asked),
 	};
 
 	return cmocka_run_group_tests_name("cgroups", tests, set_up, tear_down);

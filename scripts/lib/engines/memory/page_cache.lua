@@ -1,0 +1,96 @@
+-- SPDX-License-Identifier: GPL-2.0-only
+--- What happens to the page cache, by file and task: pages that are added, removed and written, and faults.
+local bit = require 'bit'
+local counter = require 'lib.counter'
+local failure = require 'bindings.base.failure'
+local inodes = require 'lib.engines.disks.inodes'
+local nearest = require 'lib.nearest'
+local tables = require 'lib.table'
+
+local page_cache = { LABELS = { 'task', 'file' } } -- what can make a row
+
+local PAGE = 4096
+local MAX_KEYS = 65536
+local lshift = bit.lshift
+
+local COLUMNS = { 'faults', 'added', 'removed', 'written' }
+
+---@class PageCache
+local PageCache = {}
+PageCache.__index = PageCache
+
+--- Creates the counts of a run.
+---@param opt table by, top
+---@param out Output
+---@param session Session
+---@return PageCache
+function page_cache.new(opt, out, session)
+  local shown = { task = false, file = false }
+  for word in opt.by:gmatch '[^,]+' do
+    if shown[word] == nil then
+      failure.usage("--by: no column '%s'%s", word, nearest.hint(word, page_cache.LABELS))
+    end
+    shown[word] = true
+  end
+  local self = setmetatable({ opt = opt, out = out, session = session, shown = shown, sums = {},
+    inodes = inodes.new(not opt.input) }, PageCache)
+  local columns = { { name = 'task', show = shown.task } }
+  for _, name in ipairs(COLUMNS) do
+    self.sums[name] = counter.new({ 'dev', 'inode', 'pid' }, { max_keys = MAX_KEYS })
+    columns[#columns + 1] = { name = name, metric = 'counter', unit = name ~= 'faults' and 'bytes' or nil,
+      align = 'right' }
+  end
+  columns[#columns + 1] = { name = 'file', show = shown.file }
+  self.spec = tables.new('pagecache', columns)
+  return self
+end
+
+--- Returns the handlers of the events.
+---@return table handlers
+function PageCache:handlers()
+  local faults, added, removed, written = self.sums.faults, self.sums.added, self.sums.removed, self.sums.written
+  local all, handlers = {
+    ['filemap:mm_filemap_fault'] = function(ev) faults:add(1, ev.s_dev, ev.i_ino, ev._pid) end,
+    ['filemap:mm_filemap_add_to_page_cache'] = function(ev)
+      added:add(lshift(1, ev.order), ev.s_dev, ev.i_ino, ev._pid)
+    end,
+    ['filemap:mm_filemap_delete_from_page_cache'] = function(ev)
+      removed:add(lshift(1, ev.order), ev.s_dev, ev.i_ino, ev._pid)
+    end,
+    ['ext4:ext4_writepages_result'] = function(ev) written:add(ev.pages_written, ev.dev, ev.ino, ev._pid) end,
+  }, {}
+  for name, handler in pairs(all) do
+    if self.session.supports(name) then handlers[name] = handler end
+  end
+  return handlers
+end
+
+--- Prints what has happened since the last report.
+function PageCache:print()
+  local rows, by_key, shown, session = {}, {}, self.shown, self.session
+  for _, name in ipairs(COLUMNS) do
+    self.sums[name]:each(function(value, dev, inode, pid)
+      local is_other = type(dev) ~= 'number'
+      local task = shown.task and (is_other and '(other)' or ('%s (%d)'):format(session.task_name(pid), pid))
+      local file = shown.file and (is_other and '(other)' or self.inodes:name(dev, tonumber(inode)))
+      local key = ('%s\n%s'):format(task or '', file or '')
+      local row = by_key[key]
+      if not row then
+        row = { task = task, file = file, key = key, total = 0 }
+        for _, column in ipairs(COLUMNS) do row[column] = 0 end
+        by_key[key], rows[#rows + 1] = row, row
+      end
+      row[name], row.total = row[name] + value * (name ~= 'faults' and PAGE or 1), row.total + value
+    end)
+    self.sums[name]:clear()
+  end
+  table.sort(rows, function(a, b)
+    if a.total ~= b.total then return a.total > b.total end
+    return a.key < b.key
+  end)
+  if self.opt.sort then rows = tables.sorted(self.spec, rows, self.opt.sort) end
+  for i = self.opt.top + 1, #rows do rows[i] = nil end
+  self.out:table(self.spec, rows)
+end
+
+return page_cache
