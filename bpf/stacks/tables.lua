@@ -12,7 +12,7 @@ local sys = require 'bindings.base.sys'
 local C = ffi.C
 local tables = {}
 
-local ROWS, SPANS, PROCESSES, ASKED = 2 ^ 21, 2 ^ 15, 8192, 1024
+local ROWS, SPANS, PROCESSES, ASKED = 2 ^ 22, 2 ^ 15, 8192, 1024
 local FIRST_WAIT, LONGEST_WAIT = 1e6, 5e9 -- ns between two readings of a process
 local SWEEP = 5e9 -- ns between two looks for processes that have exited
 local QUIET, SOON, LATER = 1e9, 2e6, 20e6 -- ns: when nothing was asked for so long, the next look is later
@@ -53,7 +53,8 @@ function tables.new(cache_size, levels)
     spans = program.mapped(bit.lshift(SPANS, tables.SPAN.shift), 'frame_spans'),
     spaces = program.hash(8, tables.SPACE.size, PROCESSES, 'frame_spaces'),
     asked = program.hash(8, 8, ASKED, 'frame_asked'), counters = program.mapped(COUNTERS.size, 'frame_counts'),
-    cache = program.memory(cache_size, levels, 'frame_cache'), _readings = {}, _pending = {}, _asked = 0, _changed = 0, _swept = 0, _next = 0,
+    cache = program.memory(cache_size, levels, 'frame_cache'), _readings = {}, _pending = {}, _asked = 0, _changed = 0,
+    _swept = 0, _next = 0,
   }, Tables)
   self._files = ffi.gc(C.frame_tables_new(ffi.cast('struct frame_row *', self.rows.bytes), ROWS,
     ffi.cast('struct frame_span *', self.spans.bytes), SPANS), C.frame_tables_free)
