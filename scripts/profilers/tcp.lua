@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- TCP connections by process and peer: how many, how long, bytes, latencies, retransmits and resets.
+local accept_queues = require 'lib.engines.net.accept_queues'
 local connections = require 'lib.engines.net.connections'
 local report = require 'lib.engines.net.tcp_report'
 local threads = require 'lib.threads'
@@ -13,6 +14,10 @@ local function set_ends(ev, live, at)
 end
 
 local function peer_of(ev) return ev:user('u64', 'upeer_sockaddr') end
+
+local function read_queue(ev, queues)
+  queues:add(ev.sk.__sk_common.skc_num, ev.sk.sk_ack_backlog, ev.sk.sk_max_ack_backlog)
+end
 
 return {
   summary = 'TCP connections by process and peer, with bytes, latencies and retransmits',
@@ -57,6 +62,7 @@ It does not have the peers of connections that were open before.]],
     than = { type = 'duration', help = 'print each connection that has lasted for T or longer when it ends' },
     connects = { type = 'duration', help = 'print each connect that takes T or longer' },
     states = { type = 'flag', help = 'also print how long connections that have ended were in which state' },
+    queues = { type = 'flag', help = 'also print how long the accept queues of all sockets are' },
     top = { type = 'integer', default = 20, min = 1, help = 'rows to print' },
     mmap_pages = { default = 1024 },
   },
@@ -73,9 +79,13 @@ It does not have the peers of connections that were open before.]],
       ['tcp:tcp_send_reset'] = function(ev) live:reset(ev) end,
       ['tcp:tcp_destroy_sock'] = function(ev) live:destroyed(ev) end,
       lost = function(gap) live:lost(gap) end,
-      interval = function() sums:print() end,
-      stop = function() sums:print() end,
     }
+    local queues = opt.queues and accept_queues.follow(handlers, opt, out, read_queue)
+    function handlers.interval()
+      sums:print()
+      if queues then queues:print(opt.top) end
+    end
+    handlers.stop = handlers.interval
     transfers.follow(handlers, session, opt, live, { set_ends = set_ends, peer_of = peer_of })
     return handlers
   end,

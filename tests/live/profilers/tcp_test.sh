@@ -26,6 +26,10 @@ check '-p: no others' bash -c "! tail -n +2 '$TMP/out' | grep -v '^tcp,[^,]*,tcp
 if [ -r /sys/kernel/btf/vmlinux ]; then
 	"$PROFSCRIPT" "${run[@]}" -- "$TOP/build/workloads/tcp" handed 3 >"$TMP/out" 2>"$TMP/err"
 	entry 'a connection that its acceptor gives to a child' "$server" '[0-9]+' 127.0.0.1 3,0,9000,30000
+	"$PROFSCRIPT" "${run[@]}" --queues -- "$TOP/build/workloads/tcp" netns full 4 >"$TMP/out" 2>"$TMP/err"
+	read -r _ port _ sent_again < <(grep '^port' "$TMP/out")
+	expect_line 'retransmits are what the kernel counts' "^tcp,[0-9.]+,$client,,127.0.0.1:$port,5,4,0,0,.*,$sent_again,[0-9]+$" "$TMP/out"
+	expect_line 'the accept queue that is full' "^queues,[0-9.]+,$port,1,1,1,0,1$" "$TMP/out"
 	mkfifo "$TMP/line"
 	"$TOP/build/workloads/tcp" long 5 <"$TMP/line" >"$TMP/open" &
 	talker=$!
@@ -38,5 +42,7 @@ if [ -r /sys/kernel/btf/vmlinux ]; then
 	entry 'a connection that was open before the run' "$client" '' '127.0.0.1:[0-9]+' 0,0,5000,15000
 else
 	skip 'a connection that its acceptor gives to a child' 'the kernel has no BTF'
+	skip 'retransmits are what the kernel counts' 'the kernel has no BTF'
+	skip 'the accept queue that is full' 'the kernel has no BTF'
 	skip 'a connection that was open before the run' 'the kernel has no BTF'
 fi

@@ -22,7 +22,9 @@ local function listening_ports()
 end
 
 --- Returns whether events can have structures of the kernel. They are not in recordings, and not sent.
-local function can_be_typed(opt)
+---@param opt table
+---@return boolean
+function transfers.can_be_typed(opt)
   return not (opt.input or opt.record or opt.push or opt.capture == 'perf') and btf.kernel() ~= nil
 end
 
@@ -38,7 +40,7 @@ end
 ---@param live Connections
 ---@param readers TransferReaders
 function transfers.follow(handlers, session, opt, live, readers)
-  if not can_be_typed(opt) then
+  if not transfers.can_be_typed(opt) then
     handlers[('sock:sock_send_length/protocol == %d && ret > 0/'):format(TCP)] = function(ev) live:sent(ev) end
     -- Without what MSG_PEEK only looks at.
     handlers[('sock:sock_recv_length/protocol == %d && ret > 0 && !(flags & 2)/'):format(TCP)] = function(ev)
