@@ -172,7 +172,7 @@ local QUESTIONS = {
   { 'who uses the CPUs', 'profile oncpu offcpu task-state sched sched-migrate cpu-util irq-off watchdog lock' },
   { 'who talks over the network', 'tcp drops epoll' },
   { 'files and disks', 'files iostat blktrace' },
-  { 'memory', 'page-faults pagecache kmemleak kmemprof breakpoint kvmmmu' },
+  { 'memory', 'page-faults pagecache reclaim oom kmemleak kmemprof breakpoint kvmmmu' },
   { 'hardware', 'hwstat llcstat tlbstat ldlat-loads ldlat-stores split-lock' },
 }
 

@@ -35,7 +35,7 @@ refused 'cgroups' 2 'exec: raw_syscalls:sys_enter has no control groups in this 
 refused 'cgroups of both tasks of a switch' 2 '--cgroups is not for recordings of switches: they have only the group' \
 	rundelay --cgroups web --input "$DATA/sched.data"
 
-refused 'a container without a name' 2 "takes names of containers, or .\*. for all, but one is empty" exec \
+refused 'a container without a name' 2 '--container takes names of containers, .* but one is empty' exec \
 	-e raw_syscalls:sys_enter 'count()' --container 'web,' --input "$DATA/cgroups.data"
 
 # The tasks of a group, and of groups in it.

@@ -43,6 +43,9 @@ for way in perf bpf; do
 	"$PROFSCRIPT" syscalls -v -m 4096 --capture $way -- bash -c 'for i in 1 2 3 4 5; do (exit 0); done' >out 2>err
 	expect_line "$way: ends without a start" \
 		'^syscalls: 6 ends of calls without a start: 5 of clone in new tasks, 1 of calls that had begun before the run$' err
+	"$PROFSCRIPT" syscalls -v -m 4096 --capture $way -- bash -c 'for i in 1 2 3; do (kill -9 $BASHPID); done; exit 0' >out 2>err
+	expect_line "$way: tasks that are killed outside a call" \
+		'^syscalls: 4 ends of calls without a start: 3 of clone in new tasks, 1 of calls that had begun before the run$' err
 done
 
 # A part of them is used.
