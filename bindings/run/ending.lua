@@ -49,7 +49,8 @@ function ending.go(loop, problems)
   end
   C.watchdog_end()
   if loop.page then loop.page:stop() end
-  problems:note(ok, not ok and memory.explain(problem, loop.version.script.path) or nil)
+  local script = loop.version.script
+  problems:note(ok, not ok and memory.explain(problem, script.given or script.name) or nil)
 end
 
 --- Stops what delivers events. Afterwards the session has no more of them.

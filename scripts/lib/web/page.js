@@ -412,6 +412,11 @@ const page = (function () {
   }
   function draw() {
     if (document.hidden && views.size) return;
+    const wide = document.body.clientWidth;
+    drawAll();
+    if (document.body.clientWidth !== wide) drawAll(); // a scroll bar has come or gone
+  }
+  function drawAll() {
     model.reports.slice(-1).concat(model.lastFilled() || []).forEach(report =>
       report.tables.forEach(table => viewOf(table.name, table.columns)));
     if (views.has(COUNTS) && hasTables()) removeCounts();
