@@ -52,7 +52,8 @@ function transfers.follow(handlers, session, opt, live, readers)
   live.listens = listening_ports()
   for _, call in ipairs { 'accept', 'accept4' } do
     local name = 'syscalls:sys_exit_' .. call
-    if session.supports(name) then
+    -- Programs that select by control group read no memory of the task.
+    if session.supports(name) and not (opt.cgroups or opt.container) then
       handlers[name .. '/ret >= 0/'] = function(ev) live:accepted(ev, peer_of(ev)) end
     end
   end
