@@ -41,7 +41,7 @@ local PLACELESS = { ['stack overflow'] = 'stack overflow', ['error in error hand
 --- Replaces LuaJIT's own errors without a line: out of memory in compiled code, and stack overflow.
 --- Also the errors of a handler's tail call, which LuaJIT places in the event loop.
 ---@param problem any
----@param path string of the script
+---@param path string of the script, or the name of one of ours
 ---@return any problem
 function memory.explain(problem, path)
   local message = failure.is(problem) and problem.message or problem

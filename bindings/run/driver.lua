@@ -101,7 +101,7 @@ function driver.run(script, opt, words, found)
   local before
   repeat
     local ok, result = xpcall(sessions.with, failure.traceback, opt, run_with_events, script, opt, words, found, before)
-    if not ok then error(memory.explain(result, script.path), 0) end
+    if not ok then error(memory.explain(result, script.given or script.name), 0) end
     if type(result) == 'number' then return result end
     before, script, opt = result, result.script, result.opt
   until false

@@ -119,6 +119,13 @@ end
 ---@return boolean
 function types.can_cast() return types.has_function 'bpf_rdonly_cast' end
 
+--- Returns the id of a function of the kernel for Asm:call_kernel().
+---@param name string
+---@return integer
+function types.kernel_function(name)
+  return kernel():find(name, btf.KIND.FUNC) or asm.refuse('the kernel has no %s', name)
+end
+
 --- Returns whether the kernel has a function.
 ---@param name string
 ---@return boolean

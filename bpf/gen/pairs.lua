@@ -137,6 +137,7 @@ end
 ---@field of KernelPairs
 ---@field number integer of the rule, from 1
 ---@field is_alone boolean see probe.is_alone()
+---@field is_counted boolean see KernelPairs:body()
 ---@field ring? integer see outliers.begin()
 local Program = {}
 Program.__index = Program
@@ -367,7 +368,7 @@ function Program:find(rule, can, value)
   self:finish(rule, value)
   a:go(done)
   a:label(unstarted)
-  self:count 'unstarted'
+  if self.is_counted then self:count 'unstarted' end -- otherwise, it is the exit of a task that was killed
   a:label(done)
 end
 
@@ -384,7 +385,7 @@ function Program:key(rule)
   a:alu_r('mov', 7, 0)
 end
 
-function Program:generate(rule, is_counted)
+function Program:generate(rule)
   local a, plan = self.a, self.of.plan
   if plan.outliers and rule.finds then self.ring = outliers.begin(a, plan.outliers, rule.sample) end
   if self.places.time then
@@ -395,7 +396,7 @@ function Program:generate(rule, is_counted)
     a:call 'ktime_get_ns'
   end
   a:alu_r('mov', 8, 0)
-  if is_counted then
+  if self.is_counted then
     self:count 'events'
     a:store(8, 2, PLACE_OF.last_time - PLACE_OF.events, 8)
   end
@@ -441,8 +442,8 @@ function KernelPairs:body(rule, is_counted, is_alone)
     if one == rule then number = i end
   end
   return function(a, source, places)
-    setmetatable({ a = a, source = source, places = places, of = self, number = number, is_alone = is_alone },
-      Program):generate(rule, is_counted)
+    setmetatable({ a = a, source = source, places = places, of = self, number = number, is_alone = is_alone,
+      is_counted = is_counted }, Program):generate(rule)
   end
 end
 
@@ -516,8 +517,9 @@ end
 local function counters_of(self, i) return ffi.cast('uint64_t *', self.counters.bytes + i * COUNTERS_SIZE) end
 
 --- Returns the counters, named as in struct pairs_stats.
+---@param is_fast? boolean without the starts that wait
 ---@return table<string, number>
-function KernelPairs:stats()
+function KernelPairs:stats(is_fast)
   local result = { dropped = 0, stored = 0 }
   for _, name in ipairs(COUNTERS) do
     local sum = 0ULL
@@ -525,7 +527,7 @@ function KernelPairs:stats()
     result[name] = tonumber(sum)
   end
   result.pairs = self.pairs + result.unmatched
-  self.starts:each(function() result.stored = result.stored + 1 end)
+  if not is_fast then self.starts:each(function() result.stored = result.stored + 1 end) end
   return result
 end
 

@@ -54,6 +54,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 --- handlers `interval` and `stop` are called
 ---@field by_event? fun(self): table<Event, number> the number of events that programs have taken
 ---@field sees_all? fun(self, event: Event): boolean none is left out of this number, except by the event's filter
+---@field running? fun(self): Figures? the account of what it has added up so far, if it needs no more than counters
 ---@field figures? fun(self): Figures?, Figures? the accounts of what it has added up and sent, see
 --- bindings/report/figures.lua
 ---@field count? fun(self): number those that did not come here, if these are not all of them
@@ -493,7 +494,21 @@ function InKernel:turn(time)
   if not counts_any(self) then return end
   local clock = ffi.new 'struct session_clock'
   C.session_read_clock(self.run.session, clock)
-  if sys.now(clock.base) - time < self.run.interval then read(self, self.switch:turn(), false) end
+  if sys.now(clock.base) - time >= self.run.interval then return end
+  read(self, self.switch:turn(), false)
+  self._has_turned = true
+end
+
+--- Returns the accounts of what programs have added up so far, always of the same offers. What was counted before the
+--- last call is in the sums. None if they were not read since then.
+---@return Figures[]
+function InKernel:running()
+  local list = {}
+  for _, offer in ipairs(self._has_turned and self.offers or {}) do
+    if offer.running and not offer.gate then list[#list + 1] = offer:running() end
+  end
+  self._has_turned = false
+  return list
 end
 
 --- Ends the programs. Called when the session ends.

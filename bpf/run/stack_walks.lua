@@ -2,6 +2,7 @@
 --- What a run's programs need to walk the stacks of other programs: made when the first one of them is loaded, kept up
 --- to date while the run goes on, and reported at its end.
 local chain = require 'bpf.gen.chain'
+local ffi = require 'ffi'
 local processes = require 'bindings.select.processes'
 local program = require 'bpf.gen.program'
 local walk = require 'bpf.stacks.walk'
@@ -43,7 +44,7 @@ end
 
 --- Reads the tables that programs have asked for.
 function StackWalks:poll()
-  if self._walker then self._walker.tables:poll() end
+  if self._walker then ffi.C.session_wake_after(self._run.session, self._walker.tables:poll()) end
 end
 
 --- Says at the end what was found.

@@ -12,9 +12,12 @@ local sys = require 'bindings.base.sys'
 local C = ffi.C
 local tables = {}
 
-local ROWS, SPANS, PROCESSES, ASKED = 2 ^ 21, 2 ^ 15, 8192, 1024
-local FIRST_WAIT, LONGEST_WAIT = 10e6, 5e9 -- ns between two readings of a process
+local ROWS, SPANS, PROCESSES, ASKED = 2 ^ 22, 2 ^ 15, 8192, 1024
+local FIRST_WAIT, LONGEST_WAIT = 1e6, 5e9 -- ns between two readings of a process
 local SWEEP = 5e9 -- ns between two looks for processes that have exited
+local QUIET, SOON, LATER = 1e9, 2e6, 20e6 -- ns: when nothing was asked for so long, the next look is later
+local FEW = 0.05 -- of the stacks, which are not worth a line
+local SHARE = 10 -- one of so many ns is spent on reading
 local words_type = ffi.typeof 'uint64_t *'
 
 tables.ROW = { addr = 0, rule = 4, shift = 3, most = ROWS } -- shift: of its size
@@ -50,7 +53,8 @@ function tables.new(cache_size, levels)
     spans = program.mapped(bit.lshift(SPANS, tables.SPAN.shift), 'frame_spans'),
     spaces = program.hash(8, tables.SPACE.size, PROCESSES, 'frame_spaces'),
     asked = program.hash(8, 8, ASKED, 'frame_asked'), counters = program.mapped(COUNTERS.size, 'frame_counts'),
-    cache = program.memory(cache_size, levels, 'frame_cache'), _readings = {}, _pending = {}, _asked = 0, _swept = 0,
+    cache = program.memory(cache_size, levels, 'frame_cache'), _readings = {}, _pending = {}, _asked = 0, _changed = 0,
+    _swept = 0, _next = 0,
   }, Tables)
   self._files = ffi.gc(C.frame_tables_new(ffi.cast('struct frame_row *', self.rows.bytes), ROWS,
     ffi.cast('struct frame_span *', self.spans.bytes), SPANS), C.frame_tables_free)
@@ -91,10 +95,12 @@ end
 
 --- Reads the tables that programs have asked for. A process that goes on asking, such as one that compiles code for
 --- itself, is read less and less often.
+---@return number ns until the next call
 function Tables:poll()
   local asked, now = self:counted 'asked', sys.now()
+  if now < self._next then return self._next - now end
   if asked ~= self._asked then
-    self._asked = asked
+    self._asked, self._changed = asked, now
     program.take(self.asked, function(key, value)
       self._pending[tonumber(ffi.cast(words_type, key)[0])] = ffi.cast(words_type, value)[0]
     end)
@@ -110,6 +116,8 @@ function Tables:poll()
     end
   end
   self:_sweep(now)
+  self._next = now + math.max(SHARE * (sys.now() - now), now > self._changed + QUIET and LATER or SOON)
+  return self._next - now
 end
 
 --- Returns what there is to say about the stacks at the end of a run.
@@ -124,6 +132,9 @@ function Tables:report()
     stats.others, whole, cut, no_process)
   if stats.no_room > 0 then
     return summary, ('no room for the unwind tables of %d files: their callers may be missing'):format(stats.no_room)
+  elseif no_process > FEW * (whole + cut + no_process) then
+    return summary, ('%d of %d stacks are of processes whose unwind tables were not read yet: callers may be missing')
+      :format(no_process, whole + cut + no_process)
   end
   return summary
 end

@@ -3,7 +3,7 @@
 --- has the address, the row of its file, the rule, two words of the stack. Where no table has an address, a frame
 --- pointer is assumed.
 ---
---- In the code, r7 is the place of the next address, r8 the number of frames so far, and r9 the address of what is kept
+--- In the code, r8 is the number of frames so far, r7 the place of the next address, and r9 the address of what is kept
 --- meanwhile. That is in the memory of a map, because of values on its own stack the verifier knows too much: it would
 --- take the walks after each outcome of a comparison for different ones.
 local asm = require 'bpf.gen.asm'
@@ -13,7 +13,7 @@ local types = require 'bpf.gen.kernel_types'
 local FRAME, STATE = asm.FRAME, 9
 local ROW, SPAN, SPACE, COUNTERS = tables.ROW, tables.SPAN, tables.SPACE, tables.COUNTERS
 local SPAN_STEPS, ROW_STEPS = 12, 21 -- of a binary search
-local REGISTERS = { bp = 32, ip = 128, cs = 136, sp = 152 } -- offsets in struct pt_regs
+local REGISTERS = { bp = 32, call = 120, ip = 128, cs = 136, sp = 152 } -- offsets in struct pt_regs
 local USER_CODE = 0x33 -- segment of 64-bit code
 local END_OF_USER = 47 -- bits of an address
 local NONE, SP, BP, PLT, BP_DEREF, SIGNAL, OUTERMOST = 0, 1, 2, 3, 4, 5, 6 -- enum frame_kind
@@ -24,7 +24,7 @@ local CACHE = { tag = 0, mm = 8, rule = 16, size = 24, bits = 10 } -- a map's va
 local MULTIPLIER = 0x9e3779b97f4a7c15ULL
 local AT = { words = 0 } -- offsets from r9
 for i, name in ipairs { 'ip', 'sp', 'bp', 'first', 'count', 'start', 'end_', 'bias', 'row', 'rows', 'address', 'back',
-  'rule', 'tag', 'mm', 'top', 'room' } do
+  'rule', 'tag', 'mm', 'top', 'frames', 'room' } do
   AT[name] = SIGNAL_AT.size + 8 * (i - 1)
 end
 
@@ -35,7 +35,7 @@ local COPY, COPIED = AT.room + 8, 512 -- of the program's stack, from its stack 
 ---@field size integer bytes of memory that a walk needs
 ---@field room integer offset there of the number of frames for which there is room
 ---@field frames integer offset there of the number of frames at the end
-local Walker = { size = COPY + COPIED, room = AT.room, frames = AT.words }
+local Walker = { size = COPY + COPIED, room = AT.room, frames = AT.frames }
 Walker.__index = Walker
 
 local walk = {}
@@ -96,6 +96,10 @@ function Walk:load_registers(none)
     a:load(8, 1, 0, REGISTERS[name])
     a:store(8, STATE, AT[name], 1)
   end
+  a:load(8, 1, 0, REGISTERS.call) -- negative: the program was interrupted, and has not called the kernel
+  a:alu('rsh', 1, 63)
+  a:alu('xor', 1, 1)
+  a:store(8, STATE, AT.back, 1)
   a:load(8, 1, 0, REGISTERS.cs)
   a:alu('and', 1, 0xffff)
   a:jump('!=', 1, USER_CODE, none)
@@ -412,6 +416,32 @@ function walk.new(levels)
   return setmetatable({ tables = tables.new(CACHE.size * 2 ^ CACHE.bits, levels) }, Walker)
 end
 
+--- Generates the head of the loop: r8 = the number of frames so far, from 0 to most - 1. The kernel's iterator lets the
+--- verifier stop at the second or third frame; before Linux 6.4 it follows all of them.
+---@param a Asm
+---@param most integer
+---@param iterator integer? place on the stack
+---@param again string label
+---@param ended string label: where it goes after the last one
+local function loop(a, most, iterator, again, ended)
+  if not iterator then
+    a:alu('mov', 8, 0)
+    a:label(again)
+    a:jump('>=', 8, most, ended)
+    return
+  end
+  a:address(1, FRAME, iterator)
+  a:alu('mov', 2, 0)
+  a:alu('mov', 3, most)
+  a:call_kernel(types.kernel_function 'bpf_iter_num_new')
+  a:label(again)
+  a:address(1, FRAME, iterator)
+  a:call_kernel(types.kernel_function 'bpf_iter_num_next')
+  a:jump('==', 0, 0, ended)
+  a:load(4, 8, 0, 0)
+  a:jump('>=', 8, most, ended) -- never
+end
+
 --- Generates code that writes the addresses of the program's stack to memory at r7. There are Walker.size bytes of
 --- memory at r9. Uses all registers but CONTEXT. Jumps if there are no tables.
 ---@param a Asm
@@ -419,10 +449,12 @@ end
 ---@param level integer place on the stack: how many programs this one has interrupted
 ---@param none string label
 function Walker:generate(a, most, level, none)
-  local places = { pid = a:take(8), mm = a:take(8), cache = a:take(8), entry = a:take(8) }
+  local places = { pid = a:take(8), mm = a:take(8), cache = a:take(8), entry = a:take(8), out = a:take(8) }
+  local iterator = types.has_function 'bpf_iter_num_new' and a:take(8) or nil
   local one = setmetatable({ a = a, all = self.tables }, Walk)
   for name, place in pairs(places) do one[name] = place end
   local labels, done = { again = a:new_label(), whole = a:new_label(), cut = a:new_label() }, a:new_label()
+  a:store(8, FRAME, one.out, 7)
   a:map(1, self.tables.cache)
   a:address(2, FRAME, level)
   a:call 'map_lookup_elem'
@@ -431,17 +463,19 @@ function Walker:generate(a, most, level, none)
   one:load_registers(none)
   one:find_spans(none)
   one:copy_stack()
-  for _, name in ipairs { 'start', 'end_', 'back' } do a:store_value(8, STATE, AT[name], 0) end
-  a:alu('mov', 8, 0)
-  a:label(labels.again)
-  a:jump('>=', 8, most, done)
+  for _, name in ipairs { 'start', 'end_', 'frames' } do a:store_value(8, STATE, AT[name], 0) end
+  loop(a, most, iterator, labels.again, done)
   a:load(8, 1, STATE, AT.room)
   a:jump_r('>=', 8, 1, done)
+  a:load(8, 7, FRAME, one.out)
+  a:alu_r('mov', 1, 8)
+  a:alu('lsh', 1, 3)
+  a:alu_r('add', 7, 1)
   a:load(8, 1, STATE, AT.ip)
   a:store(8, 7, 0, 1)
-  a:alu('add', 7, 8)
   a:alu('add', 8, 1)
-  a:load(8, 2, STATE, AT.back) -- a return address may be that of the next function
+  a:store(8, STATE, AT.frames, 8)
+  a:load(8, 2, STATE, AT.back) -- a return address may be beyond the end of its function
   a:alu_r('sub', 1, 2)
   a:store(8, STATE, AT.address, 1)
   one:find_rule()
@@ -453,7 +487,11 @@ function Walker:generate(a, most, level, none)
     a:go(done)
   end
   a:label(done)
-  a:store(8, STATE, AT.words, 8)
+  if iterator then
+    a:address(1, FRAME, iterator)
+    a:call_kernel(types.kernel_function 'bpf_iter_num_destroy')
+    a:give(iterator, 8)
+  end
   for _, place in pairs(places) do a:give(place, 8) end
 end
 

@@ -357,7 +357,7 @@ static __always_inline int feed_event(struct pairs *restrict p, const struct rul
 			paired = finish(p, s, rule, ev, index, out);
 			remove_start(p, s);
 		} else {
-			p->stats.unstarted++;
+			p->stats.unstarted += ev->class != EVENT_EXIT; /* a task that is killed */
 		}
 	}
 	if (can & EVENT_NO_FIRST)

@@ -55,7 +55,7 @@ enum {
 struct pairs_stats {
 	uint64_t pairs;
 	uint64_t replaced;   /* starts that were replaced by a later one with their key */
-	uint64_t unstarted;  /* ends that found no start */
+	uint64_t unstarted;  /* ends that found no start, but for exits of tasks that are killed */
 	uint64_t mismatched; /* ends that removed a start they make no pair with (stage or time) */
 	uint64_t dropped;    /* starts dropped because of lost records */
 	uint64_t ended;	     /* starts removed by pairs_set_end() or pairs_set_exec() */

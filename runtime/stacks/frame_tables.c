@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "stacks/frame_rows.h"
@@ -37,7 +36,8 @@ struct segment {
 struct table {
 	uint8_t id[BUILD_ID_MAX];
 	uint32_t id_size;
-	uint64_t dev, inode;
+	uint32_t maj, min; /* as it was first seen in a process */
+	uint64_t inode;
 	struct extent rows;
 	uint32_t others, refs;
 	uint32_t nr_segments;
@@ -185,14 +185,24 @@ static void read_rows(struct frame_tables *t, struct table *table, Elf *elf)
 	free(rows.rows);
 }
 
-static struct table *find_table(const struct frame_tables *t, const struct table *like)
+/* Finds a file that some process has mapped: so its inode is not yet that of another one. */
+static struct table *find_mapped(const struct frame_tables *t, const struct procmaps_line *line)
 {
 	for (uint32_t i = 0; i < t->nr_tables; i++) {
 		struct table *one = t->tables[i];
 
-		if (like->id_size ? one->id_size == like->id_size &&
-					    !memcmp(one->id, like->id, like->id_size)
-				  : one->dev == like->dev && one->inode == like->inode)
+		if (one->inode == line->inode && one->maj == line->maj && one->min == line->min)
+			return one;
+	}
+	return NULL;
+}
+
+static struct table *find_copy(const struct frame_tables *t, const struct table *like)
+{
+	for (uint32_t i = 0; like->id_size && i < t->nr_tables; i++) {
+		struct table *one = t->tables[i];
+
+		if (one->id_size == like->id_size && !memcmp(one->id, like->id, like->id_size))
 			return one;
 	}
 	return NULL;
@@ -201,7 +211,7 @@ static struct table *find_table(const struct frame_tables *t, const struct table
 /* Returns the table of a file, without taking a reference; NULL without memory. */
 static struct table *get_table(struct frame_tables *t, struct table *like, Elf *elf)
 {
-	struct table *table = find_table(t, like);
+	struct table *table = find_copy(t, like);
 
 	if (table)
 		return table;
@@ -231,36 +241,42 @@ static void put_table(struct frame_tables *t, struct table *table)
 	free(table);
 }
 
+/* Opens what is mapped. Returns a descriptor, -1 for the vDSO, or another negative number. */
+static int open_mapped(int32_t pid, const struct procmaps_line *line)
+{
+	int fd;
+
+	if (line->path[0] != '/')
+		return -1;
+	fd = process_file_open_mapped(pid, line->start, line->end, line->inode);
+	if (fd < 0)
+		fd = process_file_open_same(pid, line->path, line->inode);
+	return fd < 0 ? -2 : fd;
+}
+
 static struct table *open_table(struct frame_tables *t, int32_t pid,
 				const struct procmaps_line *line)
 {
-	struct table like = {.inode = line->inode};
-	struct table *table = NULL;
+	struct table like = {.inode = line->inode, .maj = line->maj, .min = line->min};
+	struct table *table = find_mapped(t, line);
 	char *vdso = (char *)getauxval(AT_SYSINFO_EHDR); // NOLINT: an address is what it returns
-	bool is_vdso = strcmp(line->path, "[vdso]") == 0;
-	struct stat st;
-	Elf *elf;
-	int fd = -1;
+	Elf *elf = NULL;
+	int fd;
 
-	if (!is_vdso) {
-		fd = process_file_open_mapped(pid, line->start, line->end, line->inode);
-		if (fd < 0)
-			fd = process_file_open_same(pid, line->path, line->inode);
-		if (fd < 0 || fstat(fd, &st)) {
-			t->stats.unreadable++;
-			if (fd >= 0)
-				close(fd);
-			return NULL;
-		}
-		like.dev = st.st_dev;
-	}
+	if (table)
+		return table;
+	fd = open_mapped(pid, line);
 	elf_version(EV_CURRENT);
-	elf = is_vdso ? (vdso ? elf_memory(vdso, line->end - line->start) : NULL)
-		      : elf_begin(fd, ELF_C_READ, NULL);
+	if (fd >= 0)
+		elf = elf_begin(fd, ELF_C_READ, NULL);
+	else if (fd == -1 && vdso)
+		elf = elf_memory(vdso, line->end - line->start);
 	if (elf) {
 		like.id_size = debugfile_build_id(elf, like.id);
 		table = get_table(t, &like, elf);
 		elf_end(elf);
+	} else {
+		t->stats.unreadable++;
 	}
 	if (fd >= 0)
 		close(fd);

@@ -219,7 +219,8 @@ function tasks.new(given)
       state = is_known and states[tid] > 0 and states[tid] or nil }
   end
   local function leave(tid, ev, cpu, now, began)
-    local state = sched_switch.state_of(tonumber(ev.prev_state)) or 0
+    local bits = tonumber(ev.prev_state)
+    local state = sched_switch.state_of(bits) or 0
     if not names.has(tid) then names.set(tid, ev.prev_comm) end
     if began and chosen(tid) then
       sums.run(tid, now - began)
@@ -227,7 +228,7 @@ function tasks.new(given)
     end
     if queue.finish(tid, now) >= 0 then self.unfinished = self.unfinished + 1 end
     on_cpu[tid], left[tid], states[tid] = 0, now + 1, state
-    if sched_switch.is_runnable(tonumber(ev.prev_state), preempted) then queue.begin(tid, cpu, now) end
+    if sched_switch.is_runnable(bits, preempted) then queue.begin(tid, cpu, now) end
   end
   local function enter(tid, ev, cpu, now)
     local from = queue.finish(tid, now)
@@ -242,6 +243,7 @@ function tasks.new(given)
   end
   function self.switch(ev)
     local number, now, prev, next_tid = ev._cpu, ev._time, ev.prev_pid, ev.next_pid
+    if number < 0 or number >= threads.MAX_CPUS then return end
     local cpu = cpus:of(number, now)
     local began = cpus:switch(cpu, prev, next_tid, now)
     if prev > 0 and prev < max then leave(prev, ev, number, now, began) end

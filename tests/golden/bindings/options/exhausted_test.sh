@@ -50,6 +50,9 @@ check 'memory exhausted in compiled code ends the run' test $? -eq 1
 expect_line 'with the name of the script and the limit' \
 	'^profscript: ./s.lua:?[0-9]*: out of memory: the script uses (more than )?64 MiB .set PROFSCRIPT_MEMORY to allow more.' err
 expect_line 'and its results' '^1 seen$' out
+PROFSCRIPT_MEMORY=64M timeout 60 "$PROFSCRIPT" exec -e sched:sched_switch --input "$sched" \
+	"local s = 'x' while true do s = s .. s end" >out 2>err
+expect_line 'a one-liner is not the file of the profiler that runs it' '^profscript: exec:?[0-9]*: out of memory' err
 if (ulimit -v 500000 && "$PROFSCRIPT" --version) >out 2>&1; then
 	(ulimit -v 500000 && PROFSCRIPT_MEMORY=100G timeout 60 "$PROFSCRIPT" ./s.lua --input "$sched") >out 2>err
 	expect_line 'a limit of the system' '^profscript: ./s.lua: out of memory: the system has no more for this process$' err

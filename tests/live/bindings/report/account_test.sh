@@ -43,6 +43,9 @@ for way in perf bpf; do
 	"$PROFSCRIPT" syscalls -v -m 4096 --capture $way -- bash -c 'for i in 1 2 3 4 5; do (exit 0); done' >out 2>err
 	expect_line "$way: ends without a start" \
 		'^syscalls: 6 ends of calls without a start: 5 of clone in new tasks, 1 of calls that had begun before the run$' err
+	"$PROFSCRIPT" syscalls -v -m 4096 --capture $way -- bash -c 'for i in 1 2 3; do (kill -9 $BASHPID); done; exit 0' >out 2>err
+	expect_line "$way: tasks that are killed outside a call" \
+		'^syscalls: 4 ends of calls without a start: 3 of clone in new tasks, 1 of calls that had begun before the run$' err
 done
 
 # A part of them is used.
@@ -116,6 +119,15 @@ for profiler in oncpu task-state; do
 	no_difference $profiler
 	awk '/^ns on CPUs / { ok = $4 > 0 && $7 > 0 && $7 <= $4 } END { exit !ok }' err
 	result $? "$profiler: no more than the CPUs can do" err
+done
+
+for profiler in oncpu task-state; do # no less than their threads and commands have used
+	sh -c 'while :; do :; done' &
+	"$PROFSCRIPT" $profiler -t $! --duration 100ms >out 2>err
+	no_difference "$profiler -t"
+	kill $!
+	"$PROFSCRIPT" $profiler -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; true' >out 2>err
+	no_difference "$profiler with a command"
 done
 
 workload syscalls $N

@@ -187,7 +187,7 @@ press('t');
 document.getElementById('newest').click();
 check('the last report', Number(shown('calls')[0]) === callsOf([reports[filled[filled.length - 1]]]), shown('calls'));
 press(' ');
-page.add([{ time: 1, from: null, events: 1, lost: 7, tables: [{ name: '<b>x</b>', more: 0,
+page.add([{ time: 1, from: null, to: 1e9, events: 1, lost: 7, tables: [{ name: '<b>x</b>', more: 0,
   columns: [{ name: 'comm', title: 'comm', kind: 'label' }, { name: 'n_bytes', title: 'n', kind: 'gauge', unit: 'bytes' }],
   rows: [['<img src=x onerror=alert(1)>', 65536]] }] }]);
 check('a pause', page.views.size === 1 && text('state') === 'paused, 1 new reports', text('state'));
