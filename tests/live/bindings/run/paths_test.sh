@@ -209,8 +209,9 @@ not 'the common_flags of sched:sched_waking' offcpu
 not 'stacks of syscalls:sys_enter_futex' lock
 not 'the common_flags of sched:sched_wakeup' rundelay -p $$ --than 1s --detail --heatmap "$TMP/map"
 
-# Those that only count, two with an event that has a string without a fixed size in some kernels, and those that need a disk, virtual machines or hardware counters.
-seen+='sched sched-migrate stat percpu-stat cpu-util blktrace bpf-kvm_exit kvm-exit kvmmmu hwstat ldlat-loads ldlat-stores llcstat tlbstat split-lock '
+# Those that only count, two with an event that has a string without a fixed size in some kernels, those that need a disk, virtual machines or
+# hardware counters, and udp, whose events only programs see.
+seen+='sched sched-migrate stat percpu-stat cpu-util blktrace bpf-kvm_exit kvm-exit kvmmmu hwstat ldlat-loads ldlat-stores llcstat tlbstat split-lock udp '
 for profiler in "$TOP"/scripts/profilers/*.lua; do
 	profiler=$(basename "$profiler" .lua)
 	[[ $seen == *" $profiler "* ]] || echo "$profiler"
