@@ -208,7 +208,8 @@ end
 ---@param list Event[]
 function InKernel:want_only_threads(list)
   for _, event in ipairs(list) do
-    if thread_events.names_threads(event) then table.insert(self.only_threads, event) end
+    local is_captured = self.run.opt.capture == 'bpf' and not event.owner.script.profiler.everywhere
+    if thread_events.names_threads(event) and not is_captured then table.insert(self.only_threads, event) end
   end
 end
 
@@ -220,7 +221,9 @@ function InKernel:_drop_others()
       local ok, reason = asm.attempt(function()
         local lib, missing = libbpf.open()
         local loaded, rings = thread_events.load { event = event.name, list = event.list, fields = event.fields,
-          type = tonumber(event.request.attr.config), filters = self:filters(event, true), threads = self:threads(),
+          type = tonumber(event.request.attr.config), filters = self:filters(event, true),
+          threads = run.everywhere and self:threads() or self:targets(),
+          has_current = not event.owner.script.profiler.everywhere,
           nr_cpus = lib and lib.libbpf_num_possible_cpus() or asm.refuse('%s', missing) }
         event.request.bpf_array = rings.fd
         table.insert(self._droppers, { rings, program.is_dry() and loaded or probe.attach(loaded, self.calls) })
