@@ -300,7 +300,7 @@ function Output:printf(format, ...)
   local ok, line = pcall(string.format, format, ...)
   if not ok then
     local is_wide = line:find('number expected, got cdata', 1, true)
-    error((line:gsub('^bad argument', 'out:printf: bad argument'))
+    error((line:gsub("^bad argument (#%d+) to '%?'", 'out:printf: bad argument %1'))
       .. (is_wide and '; a 64-bit integer is printed with %s, in hexadecimal with bit.tohex()' or ''), 2)
   end
   if line:find 'LL' or line:find '-' or format:find '%%[^%a]*p' then line = format_plain(format, ...) end

@@ -118,8 +118,9 @@ function Account:interval(run, time)
   local began, last = sys.now(clock.base), self._last
   if last and last.time + SETTLED > time then return end
   local list = read(run)
+  for _, f in ipairs(run.in_kernel:running()) do list[#list + 1] = f end
   for i, before in ipairs(last and last.list or {}) do
-    local line = not self._told[i] and figures.overdue(before, list[i])
+    local line = list[i] and not self._told[i] and figures.overdue(before, list[i])
     if line then
       self._told[i] = true
       run.out:warn(('%s: %s'):format(run.name, line))

@@ -141,8 +141,8 @@ function figures.overdue(before, now)
   if not (before.is_exact and now.is_exact) then return end
   local missing, more = unaccounted(now, before.fired), -unaccounted(now, now.fired)
   if missing > 0 then
-    return ('at least %d %s are missing: the kernel counted them, but wrote no record of them'):format(missing,
-      now.name)
+    return ('at least %d %s are missing: %s counted them, but %s'):format(missing, now.name, now.by or 'the kernel',
+      now.fate or 'wrote no record of them')
   elseif more > 0 then
     return more_line(now, more)
   end

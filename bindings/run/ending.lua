@@ -49,8 +49,7 @@ function ending.go(loop, problems)
   end
   C.watchdog_end()
   if loop.page then loop.page:stop() end
-  local script = loop.version.script
-  problems:note(ok, not ok and memory.explain(problem, script.given or script.name) or nil)
+  problems:note(ok, not ok and memory.explain(problem, loop.version.script.given or loop.version.script.name) or nil)
 end
 
 --- Stops what delivers events. Afterwards the session has no more of them.

@@ -17,7 +17,7 @@ local STDERR, MOST, WIDTH = 2, 3, 80
 local function ending(opt, workload, reports)
   if #workload > 0 then return (', until %s ends'):format(workload[1]) end
   local till = opt.duration and (' for %s'):format(units.time(opt.duration))
-    or opt.exit_n and (' until %d events'):format(opt.exit_n) or ''
+    or opt.exit_n and (' until %d event%s'):format(opt.exit_n, opt.exit_n == 1 and '' or 's') or ''
   return till .. (reports and '; Ctrl-C prints the result' or '; Ctrl-C ends it')
 end
 

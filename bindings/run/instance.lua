@@ -274,7 +274,7 @@ function Instance:mark_events()
   sampling.check_options(self.name, self.opt, list)
   attach.stacks(self.name, self.opt, list, self.wants.stacks, self.wants.stack_part)
   self._sample_filter = sample_filter.apply(self.name, self.opt, list, self.script.profiler.options)
-  if self.wants.only_threads then self.run.in_kernel:want_only_threads(list) end
+  if self.wants.only_threads and self.script.profiler.everywhere then self.run.in_kernel:want_only_threads(list) end
 end
 
 return instance

@@ -133,8 +133,8 @@ end
 ---@field stacks? boolean true: all events of the profiler record stacks, as with -g; false: even with -g, only events
 --- with event:set { stack = true } or the attribute `stack` do
 ---@field stack_part? 'kernel'|'user' only these frames of the stacks
----@field only_threads? boolean for a profiler that is `everywhere`: the kernel may drop events that are not about the
---- threads named by the user. The events must have no filters and must not be printed
+---@field only_threads? boolean the kernel may drop events that are not about the threads named by the user. Without
+--- `everywhere`, switches, wakeups and migrations are then those of these threads, also in the time of others
 ---@field own_exit_n? boolean the script implements -N: the run continues until it calls session.stop()
 ---@field prints_events? boolean the script prints each event itself, so -vv need not
 

@@ -93,14 +93,14 @@ end
 ---@param threads? boolean
 ---@return string?
 function processes.other_meaning(numbers, threads)
-  local parts = {}
+  local parts, more = {}, 0
   for _, number in ipairs(numbers) do
     for _, one in ipairs(processes.namesakes(number, threads)) do
-      if #parts == MAX_HINTS then break end
-      parts[#parts + 1] = ('%d of another pid namespace is %d (%s) here'):format(number, one.pid, text.safe(one.name))
+      local part = ('%d of another pid namespace is %d (%s) here'):format(number, one.pid, text.safe(one.name))
+      if #parts < MAX_HINTS then parts[#parts + 1] = part else more = more + 1 end
     end
   end
-  return parts[1] and table.concat(parts, ', ')
+  return parts[1] and table.concat(parts, ', ') .. (more > 0 and (', and so are %d more'):format(more) or '')
 end
 
 --- Returns the pids of the processes that exist now. Fails if no process has a name.

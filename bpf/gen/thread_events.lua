@@ -6,6 +6,7 @@ local arguments = require 'bpf.gen.arguments'
 local capture = require 'bpf.gen.capture'
 local compile = require 'bpf.gen.compile'
 local program = require 'bpf.gen.program'
+local sys = require 'bindings.base.sys'
 local types = require 'bpf.gen.kernel_types'
 
 local CONTEXT, FRAME = asm.CONTEXT, asm.FRAME
@@ -22,6 +23,7 @@ local ROOM = 64 -- bytes in the memory beside the fields
 ---@field type integer common_type
 ---@field filters Compiled[] all must be true
 ---@field threads Targets
+---@field has_current? boolean also what these threads do with others
 ---@field nr_cpus integer
 
 --- Returns whether programs can tell of which threads an event is.
@@ -34,9 +36,30 @@ function thread_events.names_threads(event)
   return false
 end
 
+local SCHEDULER = { switch = true, waking = true, wakeup = true, wakeup_new = true, migrate_task = true }
+
+--- Returns whether an event is what the scheduler does with a thread, mostly in the time of others, so that a profiler
+--- of some threads wants it from all CPUs. What is sent to others is what perf has.
+---@param event Event
+---@return boolean
+function thread_events.is_of_scheduler(event)
+  local of = event.owner
+  if not of.wants.only_threads or of.script.profiler.everywhere or event.machine then return false end
+  if of.opt.push or event.attrs.push or sys.has_foreign_pids() then return false end
+  return SCHEDULER[event.name:match '^sched:sched_(.*)$'] or false
+end
+
 --- Generates code that jumps to `done` unless a field names a target.
 local function check_fields(a, source, spec)
   local ours = a:new_label()
+  if spec.has_current then
+    local other = a:new_label()
+    a:call 'get_current_task_btf'
+    a:load(4, 7, 0, (types.member('task_struct', 'pid')))
+    spec.threads:check_id(a, 7, other)
+    a:go(ours)
+    a:label(other)
+  end
   for _, name in ipairs(FIELDS) do
     if spec.fields[name] then
       local other = a:new_label()

@@ -64,4 +64,22 @@ function thread_set.of(targets)
     moved = nothing }
 end
 
+--- Warns if threads are looked for by fields, which have the machine's thread ids, but were named by those of this
+--- process's pid namespace. The kernel translates only what it records of an event itself.
+---@param run Run
+---@param fields string[] their names
+function thread_set.check_namespace(run, fields)
+  if not sys.has_foreign_pids() then return end
+  for _, event in ipairs(run.events.list) do
+    for _, name in ipairs(event.owner.script.profiler.everywhere and not event.machine and fields or {}) do
+      if event.fields[name] then
+        run.out:warn(("%s: %s of %s is a thread id of the machine, not of this pid namespace, so the threads of -p, "
+          .. "-t or the workload are not found; trace from the machine's namespace, or all threads"):format(run.name,
+          name, event.name))
+        return
+      end
+    end
+  end
+end
+
 return thread_set

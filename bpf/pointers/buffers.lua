@@ -18,6 +18,7 @@ local buffers = {}
 ---@field is_bits? boolean the length counts bits, which are in words of 64
 ---@field size_at? integer offset of the bytes in the buffer itself; 0 means 64
 ---@field by_request? boolean the length is the request of an ioctl, which has the bytes and the direction
+---@field less? { [1]: integer, [2]: integer }[] requests of which the kernel reads or writes less: the bytes
 ---@field action? { [1]: string, [2]: integer, [3]: integer } an argument, and the values with which the call fills it
 ---@field by_pointer? boolean length points to the room, and after the call to the bytes that there are: more than the
 --- room if they did not fit
@@ -38,6 +39,13 @@ local WAITED = { events = filled_elements('maxevents', 12) }
 local DONE = { events = filled_elements('nr', 32) }
 local SEMAPHORES = { tsops = elements('nsops', 6) }
 local PEER = { upeer_sockaddr = measured 'upeer_addrlen' }
+
+-- Requests whose numbers say long or size_t, though the argument is an int: FS_IOC_GETFLAGS, _SETFLAGS, _GETVERSION and
+-- _SETVERSION, those of ext4, BLKBSZGET and BLKBSZSET. Others say the size of a pointer to text: the filter of a perf
+-- event and the path of an input device.
+local LESS = { { 0x80086601, 4 }, { 0x40086602, 4 }, { 0x80087601, 4 }, { 0x40087602, 4 }, { 0x80086603, 4 },
+  { 0x40086604, 4 }, { 0x80086605, 4 }, { 0x40086606, 4 }, { 0x80081270, 4 }, { 0x40081271, 4 }, { 0x40082406, 0 },
+  { 0x4008556c, 0 } }
 
 ---@type table<string, table<string, BufferRule>> by system call and argument
 local RULES = {
@@ -63,7 +71,7 @@ local RULES = {
   listmount = { mnt_ids = filled_elements('nr_mnt_ids', 8) },
   move_pages = { pages = elements('nr_pages', 8), nodes = elements('nr_pages', 4) },
   syslog = { buf = { length = 'len', out = true, action = { 'type', 2, 4 } } },
-  ioctl = { arg = { length = 'cmd', by_request = true } },
+  ioctl = { arg = { length = 'cmd', by_request = true, less = LESS } },
   perf_event_open = { attr_uptr = { length = 'attr_uptr', size_at = 4 } },
   landlock_create_ruleset = { attr = given 'size' }, mount_setattr = { uattr = given 'usize' },
   setxattrat = { uargs = given 'usize' }, lookup_dcookie = { buf = filled 'len' },

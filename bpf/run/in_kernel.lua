@@ -54,6 +54,7 @@ local MOST_THREADS = 2 ^ 17 -- for a place each
 --- handlers `interval` and `stop` are called
 ---@field by_event? fun(self): table<Event, number> the number of events that programs have taken
 ---@field sees_all? fun(self, event: Event): boolean none is left out of this number, except by the event's filter
+---@field running? fun(self): Figures? the account of what it has added up so far, if it needs no more than counters
 ---@field figures? fun(self): Figures?, Figures? the accounts of what it has added up and sent, see
 --- bindings/report/figures.lua
 ---@field count? fun(self): number those that did not come here, if these are not all of them
@@ -207,7 +208,8 @@ end
 ---@param list Event[]
 function InKernel:want_only_threads(list)
   for _, event in ipairs(list) do
-    if thread_events.names_threads(event) then table.insert(self.only_threads, event) end
+    local is_captured = self.run.opt.capture == 'bpf' and not event.owner.script.profiler.everywhere
+    if thread_events.names_threads(event) and not is_captured then table.insert(self.only_threads, event) end
   end
 end
 
@@ -219,7 +221,9 @@ function InKernel:_drop_others()
       local ok, reason = asm.attempt(function()
         local lib, missing = libbpf.open()
         local loaded, rings = thread_events.load { event = event.name, list = event.list, fields = event.fields,
-          type = tonumber(event.request.attr.config), filters = self:filters(event, true), threads = self:threads(),
+          type = tonumber(event.request.attr.config), filters = self:filters(event, true),
+          threads = run.everywhere and self:threads() or self:targets(),
+          has_current = not event.owner.script.profiler.everywhere,
           nr_cpus = lib and lib.libbpf_num_possible_cpus() or asm.refuse('%s', missing) }
         event.request.bpf_array = rings.fd
         table.insert(self._droppers, { rings, program.is_dry() and loaded or probe.attach(loaded, self.calls) })
@@ -490,7 +494,21 @@ function InKernel:turn(time)
   if not counts_any(self) then return end
   local clock = ffi.new 'struct session_clock'
   C.session_read_clock(self.run.session, clock)
-  if sys.now(clock.base) - time < self.run.interval then read(self, self.switch:turn(), false) end
+  if sys.now(clock.base) - time >= self.run.interval then return end
+  read(self, self.switch:turn(), false)
+  self._has_turned = true
+end
+
+--- Returns the accounts of what programs have added up so far, always of the same offers. What was counted before the
+--- last call is in the sums. None if they were not read since then.
+---@return Figures[]
+function InKernel:running()
+  local list = {}
+  for _, offer in ipairs(self._has_turned and self.offers or {}) do
+    if offer.running and not offer.gate then list[#list + 1] = offer:running() end
+  end
+  self._has_turned = false
+  return list
 end
 
 --- Ends the programs. Called when the session ends.

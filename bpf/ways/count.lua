@@ -323,6 +323,8 @@ function Tally:figures()
     is_exact = true, by = 'programs', fate = 'they are in no bucket', rejected = {}, filters = {} } or nil
 end
 
+Tally.running = Tally.figures
+
 local public = facade.class('tally', Tally, { 'add', 'counted', 'ignored' })
 
 --- Returns an empty tally of a script.

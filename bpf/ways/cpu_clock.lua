@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- What the clocks say about times on CPUs that programs have added up: all tasks together cannot have run for longer
 --- than the CPUs could, nor for less than the kernel's own clocks of their processes say. These exclude processes that
---- have ended, so they are a bound. Reading one takes 0.5 us; they are read when the programs begin and end.
+--- have ended, so they are a bound. Reading one takes 0.5 us; they are read when the programs begin and end. The clocks
+--- of other processes' threads are those of /proc, in 20 us each, and that of a workload is what wait4(2) says.
 local attach = require 'bindings.select.attach'
 local cpu_list = require 'bindings.base.cpu_list'
 local ffi = require 'ffi'
@@ -27,6 +28,15 @@ local function read(pids)
   return found
 end
 
+--- Returns the ns that threads have run, by tid.
+local function read_threads(tids)
+  local found = {}
+  for _, tid in ipairs(tids) do
+    found[tid] = tonumber((sys.read(('/proc/%d/schedstat'):format(tid)) or ''):match '^%d+')
+  end
+  return found
+end
+
 --- Returns all processes.
 local function processes()
   local list = {}
@@ -44,14 +54,20 @@ function cpu_clock.threads(run)
   return list
 end
 
---- Returns the processes that are the targets of a run, among their threads; nil: they may be parts of some.
+--- Returns the processes or threads that are the targets of a run, and what reads their clocks; nil: they may be parts
+--- of some, or groups, which tasks enter while they run.
 local function targets(run)
-  local are_whole = run.opt.pids and not run.opt.tids and attach.inherits(run.opt, run.workload)
-  return are_whole and cpu_clock.threads(run) or nil
+  local opt = run.opt
+  if opt.cgroups then return end
+  if opt.tids then return cpu_clock.threads(run), read_threads end
+  local are_whole = (opt.pids or run.workload) and attach.inherits(opt, run.workload)
+  return are_whole and (opt.pids and cpu_clock.threads(run) or {}) or nil, read
 end
 
 ---@class ProcessClocks
----@field package _list? integer[] the processes; nil: all
+---@field package _list? integer[] the processes or threads; nil: all
+---@field package _read fun(list: integer[]): table<integer, number>
+---@field package _run Run
 ---@field package _before table<integer, number>
 local ProcessClocks = {}
 ProcessClocks.__index = ProcessClocks
@@ -62,11 +78,13 @@ ProcessClocks.__index = ProcessClocks
 ---@param is_named? boolean only the threads that the run names count
 ---@return ProcessClocks?
 function cpu_clock.begin(run, is_named)
-  local list = is_named and targets(run) or nil
+  local list, read_clocks = nil, read
+  if is_named then list, read_clocks = targets(run) end
   -- Without its tick, the clock of a CPU's thread may be a second behind.
   local is_tickless = (sys.read '/sys/devices/system/cpu/nohz_full' or ''):find '%d'
   if run.opt.cpus or is_named and not list or is_tickless then return end
-  return setmetatable({ _list = list, _before = read(list or processes()) }, ProcessClocks)
+  return setmetatable({ _run = run, _list = list, _read = read_clocks, _before = read_clocks(list or processes()) },
+    ProcessClocks)
 end
 
 --- Returns how long the processes have run at least, by their clocks before and now.
@@ -117,7 +135,12 @@ end
 --- Reads the clocks again.
 ---@param ended number ns, CLOCK_MONOTONIC, when programs stopped to add
 function ProcessClocks:finish(ended)
-  self._least = cpu_clock.least(self._before, read(self._list or processes()), not self._list)
+  self._least = cpu_clock.least(self._before, self._read(self._list or processes()), not self._list)
+  if self._list and self._run.workload then
+    local stats = ffi.new 'struct session_stats'
+    C.session_read_stats(self._run.session, stats)
+    self._least = self._least + tonumber(stats.workload_ns)
+  end
   self._unsure = (LAG + sys.now() - ended) * cpus_of()
 end
 

@@ -144,6 +144,8 @@ function HandlerOffer:figures()
   return all
 end
 
+HandlerOffer.running = HandlerOffer.figures
+
 ---@param event Event
 ---@return boolean
 function HandlerOffer:sees_all(event)

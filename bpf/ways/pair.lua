@@ -280,12 +280,15 @@ function PairOffer:figures()
   return self:_ends(), outlier and outlier:figures(), window and window:figures(self:_counted())
 end
 
+function PairOffer:running() return self:_ends() end
+
 --- Returns the account of the pairs: each event that may end one did so, or is counted by why it did not. nil: the
 --- pairs are not added up, or some come without an event.
 ---@package
 ---@return Figures?
 function PairOffer:_ends()
-  local plan, ends, is_exact = self.pairs.plan, 0, true
+  -- While programs run, what is read later may be more. Each event counts before it is found to have no start.
+  local plan, stats, ends, is_exact = self.pairs.plan, self.pairs:stats(true), 0, true
   if plan.only_outliers then return end
   for event, rule in pairs(self.rules) do
     if event.is_task_event then return end
@@ -294,7 +297,6 @@ function PairOffer:_ends()
     -- An expression may have no value.
     is_exact = is_exact and not (rule.role or rule.wakeup or plan.threads or key:find '[^%w_]')
   end
-  local stats = self.pairs:stats()
   return { name = 'ends of pairs', way = self.way, fired = ends, lost = 0,
     read = stats.pairs + stats.unstarted + stats.mismatched, per = 1, is_exact = is_exact, by = 'programs',
     fate = 'they are in no sum', rejected = {}, filters = {} }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "error.h"
@@ -16,6 +17,7 @@ struct workload {
 	int failed; /* read to get the errno of execvp(), or end of file if it succeeded */
 	bool ended;
 	int status;
+	struct rusage usage;
 	char name[256];
 };
 
@@ -92,10 +94,20 @@ int workload_start(struct workload *w, struct error *err)
 
 bool workload_ended(struct workload *w, int *status)
 {
-	if (!w->ended && waitpid(w->pid, &w->status, WNOHANG) == w->pid)
+	if (!w->ended && wait4(w->pid, &w->status, WNOHANG, &w->usage) == w->pid)
 		w->ended = true;
 	*status = w->status;
 	return w->ended;
+}
+
+static uint64_t ns_of(struct timeval time)
+{
+	return time.tv_sec * UINT64_C(1000000000) + time.tv_usec * UINT64_C(1000);
+}
+
+uint64_t workload_ns(const struct workload *w)
+{
+	return ns_of(w->usage.ru_utime) + ns_of(w->usage.ru_stime);
 }
 
 void workload_free(struct workload *w)

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct error;
@@ -17,5 +18,8 @@ pid_t workload_pid(const struct workload *w);
 int workload_start(struct workload *w, struct error *err);
 /* Returns whether the child has exited; then *status is as in wait(2). Does not block. */
 bool workload_ended(struct workload *w, int *status);
+/* Returns for how long it and the children that it has waited for ran on CPUs, once it has ended;
+ * 0 before. */
+uint64_t workload_ns(const struct workload *w);
 /* A running child continues; it gets SIGTERM when this process exits. */
 void workload_free(struct workload *w);

@@ -85,6 +85,7 @@ struct session_stats {
 	double to;		 /* time of the last event, ns since the base */
 	double end_time;	 /* when the events were stopped; for a recording equal to `to` */
 	int32_t workload_status; /* as in wait(2); 0 while it runs, or without a workload */
+	uint64_t workload_ns;	 /* that it ran on CPUs, with its children; 0 until it has ended */
 	/* A signal ended a live run that was so far behind that some events were not read. */
 	bool leaves_rest;
 };

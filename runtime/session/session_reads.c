@@ -8,6 +8,7 @@
 #include "os/cpus.h"
 #include "push/excerpt.h"
 #include "stacks/resolve.h"
+#include "os/workload.h"
 
 void session_read_counts(struct session *s, struct counts *out)
 {
@@ -103,6 +104,8 @@ bool session_read_resolve_stats(const struct session *s, struct resolve_stats *o
 void session_read_stats(const struct session *s, struct session_stats *out)
 {
 	*out = s->stats;
+	if (s->workload)
+		out->workload_ns = workload_ns(s->workload);
 	if (s->source->ops->position)
 		out->read = s->source->ops->position(s->source, &out->size);
 	out->end_time = s->source->info.is_recorded || !s->stopped || s->stop_time == UINT64_MAX

@@ -87,9 +87,9 @@ function Screen:report(rows, title, is_last)
   elseif self._page then
     self._rows, self._title = rows, title
     self:_draw()
-  elseif #rows > 0 then
+  else
     self:_sort(rows)
-    self._out:stamp(nil, title)
+    if #rows > 0 then self._out:stamp(nil, title) end
     self._out:table(self._spec, rows)
   end
 end

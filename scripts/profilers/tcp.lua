@@ -80,13 +80,13 @@ It does not have the peers of connections that were open before.]],
       ['tcp:tcp_destroy_sock'] = function(ev) live:destroyed(ev) end,
       lost = function(gap) live:lost(gap) end,
     }
-    local queues = opt.queues and accept_queues.follow(handlers, opt, out, read_queue)
+    local queues = opt.queues and accept_queues.follow(handlers, session, opt, out, read_queue)
     function handlers.interval()
       sums:print()
       if queues then queues:print(opt.top) end
     end
     handlers.stop = handlers.interval
-    transfers.follow(handlers, session, opt, live, { set_ends = set_ends, peer_of = peer_of })
+    transfers.follow(handlers, session, opt, out, live, { set_ends = set_ends, peer_of = peer_of })
     return handlers
   end,
 }

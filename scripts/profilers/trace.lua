@@ -19,7 +19,7 @@ return {
   },
 
   start = function(opt, out, session)
-    session.want { prints_events = true }
+    session.want { prints_events = true, only_threads = true }
     local flame = flamegraph.new(opt, session, out, { title = 'trace', unit = 'events' })
     local handlers = {}
     for _, event in ipairs(events.list(opt.event)) do

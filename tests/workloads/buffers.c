@@ -4,6 +4,7 @@
  * else in this program makes these calls.
  */
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/perf_event.h>
 #include <poll.h>
@@ -212,6 +213,7 @@ static void requests(void)
 	syscall(SYS_ioctl, pipe_fds[0], _IOW('S', 1, char[7]), text);
 	syscall(SYS_ioctl, pipe_fds[0], _IOR('S', 1, char[7]), text);
 	syscall(SYS_ioctl, pipe_fds[0], _IO('S', 1), text);
+	syscall(SYS_ioctl, pipe_fds[0], FS_IOC_SETFLAGS, text + 3);
 	syscall(SYS_syslog, 10, text, 160);
 	memset(text, 'S', sizeof(text));
 	memset(text, 0, 64);

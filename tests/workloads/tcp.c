@@ -14,6 +14,8 @@
  *   refused N  the client connects N times to a port at which nobody listens
  *   long N     one connection. The client prints a line and waits for one, and then N times
  *              sends 1000 bytes and receives the 3000 that the server sends then.
+ *   udp N      N times, the client sends a datagram of 1000 bytes from a connected socket, and
+ *              the server answers with one of 300
  *   full N     nobody accepts, and N connections find the queue full, until each has been asked
  *              for twice. Prints the port and how many segments the namespace has sent again.
  */
@@ -210,6 +212,34 @@ static void fill(int listener, const struct sockaddr_in6 *address, socklen_t siz
 	printf("port %d retransmits %ld\n", ntohs(address->sin6_port), retransmits());
 }
 
+static void send_datagrams(long n)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int server = socket(AF_INET, SOCK_DGRAM, 0), fd = socket(AF_INET, SOCK_DGRAM, 0);
+	socklen_t size = sizeof(a);
+
+	if (bind(server, (struct sockaddr *)&a, size) ||
+	    getsockname(server, (struct sockaddr *)&a, &size) ||
+	    connect(fd, (struct sockaddr *)&a, size))
+		die("udp");
+	if (!fork()) {
+		prctl(PR_SET_NAME, "udpserver");
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (long i = 0; i < n; i++) {
+			size = sizeof(a);
+			if (recvfrom(server, data, PART, 0, (struct sockaddr *)&a, &size) != PART ||
+			    sendto(server, data, 300, 0, (struct sockaddr *)&a, size) != 300)
+				die("server");
+		}
+		_exit(0);
+	}
+	for (long i = 0; i < n; i++) {
+		write_all(fd, PART);
+		read_all(fd, 300);
+	}
+	wait(NULL);
+}
+
 static void run(const char *verb, long n)
 {
 	struct sockaddr_in6 address;
@@ -257,6 +287,8 @@ int main(int argc, char **argv)
 			family = AF_INET6;
 		} else if (!strcmp(*arg, "netns")) {
 			own_netns();
+		} else if (!strcmp(*arg, "udp") && arg[1]) {
+			send_datagrams(atol(*++arg));
 		} else if (arg[1]) {
 			run(arg[0], atol(arg[1]));
 			arg++;

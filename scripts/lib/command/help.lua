@@ -170,7 +170,7 @@ local QUESTIONS = {
     'trace exec repl sql top num-dist stat percpu-stat hrcount hrtimer signal event-lost misc' },
   { 'how long from one event to another', 'multi-trace syscalls rundelay nested-trace kvm-exit bpf:kvm_exit' },
   { 'who uses the CPUs', 'profile oncpu offcpu task-state sched sched-migrate cpu-util irq-off watchdog lock' },
-  { 'who talks over the network', 'tcp drops epoll' },
+  { 'who talks over the network', 'tcp udp drops epoll' },
   { 'files and disks', 'files iostat blktrace' },
   { 'memory', 'page-faults pagecache reclaim oom kmemleak kmemprof breakpoint kvmmmu' },
   { 'hardware', 'hwstat llcstat tlbstat ldlat-loads ldlat-stores split-lock' },

@@ -10,7 +10,7 @@ const page = (function () {
   const COUNTS = 'events by name'; // of a profiler without tables
   const hasTables = () => Array.from(views.keys()).some(name => name !== COUNTS);
   const element = tables.element, byId = id => document.getElementById(id);
-  let next = 0, nrAsked = 0, about = { command: [] }, late = [], focus = null, follows = false;
+  let next = 0, nrAsked = 0, asking = 0, about = { command: [] }, late = [], focus = null, follows = false;
   const overview = { overview: true, name: null, columns: [{ name: 'events', title: 'events', kind: 'counter' }],
     charted: 'events', plain: true, adds: true };
   const clock = time => units.clock(time, model.isWall());
@@ -29,6 +29,7 @@ const page = (function () {
     return last && { from: last.time, to: last.time, start: model.startOf(last) };
   }
   function select(mode, from, to) {
+    const shown = state.asked;    // the events of a time follow; those of a bucket were of its time
     hideEvents();
     state.mode = mode;
     state.bucket = null;
@@ -36,6 +37,11 @@ const page = (function () {
     state.range = mode === 'range' ? rangeOf(from, to) : null;
     writeAddress();
     draw();
+    if (!shown) return;
+    state.asked = shown;
+    byId('events').hidden = false;
+    byId('notes').textContent = 'asking';
+    asking = window.setTimeout(() => askEvents(null, shown.view), 200); // a key that is held asks once
   }
   // Selects the reports from one time until another one.
   function selectTimes(a, b) {
@@ -198,6 +204,7 @@ const page = (function () {
     const range = selected(), list = range === undefined ? [] : model.within(range);
     if (!list.length) return;
     const { question, title } = questionOf(list, bucket, view);
+    window.clearTimeout(asking);
     // Below the chart that was clicked, which stays where it is.
     if (view) view.hint.after(byId('events'));
     else byId('tables')[hasTables() ? 'before' : 'after'](byId('events'));
@@ -206,6 +213,7 @@ const page = (function () {
       byId('lines').textContent = '';
     }
     byId('events').hidden = false;
+    state.asked = bucket || follows ? null : { view };
     byId('asked').textContent = title;
     const asked = nrAsked;
     ask(question, () => asked === nrAsked).then(answer => {
@@ -232,7 +240,9 @@ const page = (function () {
   }
   function hideEvents() {
     nrAsked++;                    // what is being asked is not shown any more
+    window.clearTimeout(asking);
     follows = false;
+    state.asked = null;
     byId('events').hidden = true;
   }
 
@@ -365,7 +375,11 @@ const page = (function () {
     const sums = { now: model.addUp(view.name, range, view.sum), before: null };
     view.sum = sums.now;
     if (state.before) sums.before = view.sumBefore = model.addUp(view.name, state.before, view.sumBefore);
-    if (sums.before && !sums.before.columns) sums.before = Object.assign({}, sums.before, { columns: view.columns });
+    const { now, before } = sums;
+    // Rows of other columns cannot be compared.
+    if (before && (!before.columns || now.columns && before.shape !== now.shape)) {
+      sums.before = Object.assign({}, before, { columns: now.columns || view.columns, rows: new Map() });
+    }
     charts.draw(view, state, sums);
     drawHead(view, sums);
     const isFlame = Boolean(sums.now.columns) && flame.has(sums.now.columns);
@@ -412,6 +426,11 @@ const page = (function () {
   }
   function draw() {
     if (document.hidden && views.size) return;
+    const wide = document.body.clientWidth;
+    drawAll();
+    if (document.body.clientWidth !== wide) drawAll(); // a scroll bar has come or gone
+  }
+  function drawAll() {
     model.reports.slice(-1).concat(model.lastFilled() || []).forEach(report =>
       report.tables.forEach(table => viewOf(table.name, table.columns)));
     if (views.has(COUNTS) && hasTables()) removeCounts();

@@ -22,7 +22,7 @@ const model = (function () {
   function add(items) {
     items.forEach(item => {
       const before = reports[reports.length - 1];
-      item.start = item.from !== null ? item.time - (item.to - item.from) / 1e9 : before ? before.time : null;
+      item.start = item.time - (item.to - (item.from || 0)) / 1e9; // the first one begins with the run
       item.nr = seen++;
       item.count = item.events - (before ? before.events : 0);
       isWall = item.is_wall !== false;
@@ -32,11 +32,8 @@ const model = (function () {
       reports.push(item);
     });
     if (reports.length > KEEP) reports.splice(0, reports.length - KEEP);
-    // When the first report began is not known: it is drawn as wide as the next one.
-    const first = reports[0];
-    if (first && first.start === null && reports[1]) first.start = first.time - (reports[1].time - reports[1].start);
   }
-  const startOf = report => report.start === null ? report.time - 1 : report.start;
+  const startOf = report => report.start;
   const inside = (report, range) => !range || report.time >= range.from && report.time <= range.to;
   const within = range => reports.filter(one => inside(one, range));
   function secondsOf(range) {

@@ -37,3 +37,6 @@ expect_line 'a warning where the keys differ in kind' \
 
 "$PROFSCRIPT" top --input "$DATA/kmem.data" -e kmem:kfree//top-by=ptr/ >"$TMP/out" 2>"$TMP/err"
 expect_line 'top: sums that numbers do not hold' '^top: sums of 2\^53 and more are rounded$' "$TMP/err"
+
+"$PROFSCRIPT" top --input "$DATA/sched.data" -e 'sched:sched_switch/prev_pid==-5/' >"$TMP/out" 2>"$TMP/err"
+expect_line 'top: no events' "^top: nothing to report: the filter 'prev_pid==-5' rejected all" "$TMP/err"

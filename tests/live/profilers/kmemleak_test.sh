@@ -20,6 +20,9 @@ if [ "$(uname -m)" = x86_64 ] && [ -e /sys/bus/event_source/devices/uprobe ]; th
 	csv kmemleak -m 1024 -g "${probes[@]}" -- "$leak" 500
 	rows 'exactly what leaks' 'c["bytes"] == 50000 && c["objects"] == 50 && c["stack"] ~ / main\+/'
 	check 'and nothing else' test "$(column objects)" = 50
+	csv kmemleak -m 1024 -g --malloc -- "$leak" 500
+	rows '--malloc: the same' 'c["bytes"] == 50000 && c["objects"] == 50 && c["stack"] ~ / main\+/'
+	check '--malloc: and nothing else' test "$(column objects)" = 50
 	"$PROFSCRIPT" kmemleak -m 1024 --comm -g --srcline "${probes[@]}" -- "$leak" 500 >"$TMP/out"
 	expect_line 'all of it' '^TOTAL alloc 1000 free 950$' "$TMP/out"
 	expect_line 'by stack' '^Leak of 50000 bytes in 50 objects allocated from:' "$TMP/out"
@@ -45,5 +48,6 @@ expect_line '-e' '^kmemleak: -e has no effect; select events with --alloc and --
 "$PROFSCRIPT" kmemleak --alloc kmem:kmalloc//ptr=ptr/ --free kmem:kfree help >"$TMP/out"
 expect_line 'help: the command line' '^  profscript kmemleak --alloc kmem:kmalloc//ptr=ptr/ --free kmem:kfree ' "$TMP/out"
 expect_line 'help: the fields' '^bytes_alloc ' "$TMP/out"
+check_status 'it needs events' 2 "$PROFSCRIPT" kmemleak --free kmem:kfree -- true
 check_status 'it needs an address' 2 "$PROFSCRIPT" kmemleak --alloc sched:sched_switch --free kmem:kfree -- true
 ends_on_ctrl_c kmemleak --alloc kmem:kmalloc --free kmem:kfree

@@ -46,3 +46,18 @@ else
 	skip 'the accept queue that is full' 'the kernel has no BTF'
 	skip 'a connection that was open before the run' 'the kernel has no BTF'
 fi
+
+root=$(sed -n 's/^[^ ]* \([^ ]*\) cgroup2 .*/\1/p' /proc/self/mounts | head -n 1)
+group="tcptest$$"
+if [ -n "$root" ] && mkdir "$root/$group" 2>/dev/null; then
+	start "${run[@]}" --container "/$group" -i 100s
+	"$TOP/build/workloads/tcp" talk 3
+	sh -c "echo \$\$ >'$root/$group/cgroup.procs' && exec '$TOP/build/workloads/tcp' talk 4"
+	stop
+	rmdir "$root/$group"
+	entry '--container: a client' "$client" '' '127.0.0.1:[0-9]+' 4,0,40000,12000
+	entry '--container: its server' "$server" '[0-9]+' 127.0.0.1 4,0,12000,40000
+	check '--container: no others' test "$(grep -c ^tcp, "$TMP/out")" -eq 2
+else
+	skip '--container' 'no control group of version 2 can be made'
+fi

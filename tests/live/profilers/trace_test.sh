@@ -33,3 +33,16 @@ expect_line '--overwrite -i: printed and lost events are all events' '^300000$' 
 expect_line 'trace has flame graphs' '^burn;.* [0-9]+$' "$TMP/faults.folded"
 check 'and prints no stacks then' bash -c "! grep -q '^ *[0-9a-f]\{16\}' '$TMP/lines'"
 
+
+# What the scheduler does with a thread in the time of others: it is woken by a timer's interrupt, and switched to. A
+# system call is in the time of the thread itself.
+cp "$(type -P bash)" "$TMP/sleeper"
+for capture in auto perf; do
+	# shellcheck disable=SC2016 # expanded by the command
+	"$PROFSCRIPT" trace -e "sched:sched_switch,sched:sched_waking,raw_syscalls:sys_enter/id==$GETPPID/" --capture $capture --raw-fields \
+		--no-inherit -- "$TMP/sleeper" -c 'for _ in {1..30}; do read -rt 0.005 <> <(:); done; :' >"$TMP/out" 2>"$TMP/err"
+	check "--capture $capture: a thread is woken by interrupts" grep -q ' d.[hHsi].*sched_waking: comm=sleeper ' "$TMP/out"
+	check "--capture $capture: others switch to it" grep -q '==> next_comm=sleeper ' "$TMP/out"
+	check "--capture $capture: all is about it" \
+		awk '/sched_/ && !/sleeper|profscript/ { print > "/dev/stderr"; exit 1 }' "$TMP/out"
+done

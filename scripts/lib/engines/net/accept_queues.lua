@@ -33,13 +33,14 @@ AcceptQueues.__index = AcceptQueues
 
 --- Adds the handler of connections that come to a listening socket.
 ---@param handlers table
+---@param session Session
 ---@param opt table
 ---@param out Output
 ---@param read fun(ev: Ev, queues: AcceptQueues) calls queues:add()
 ---@return AcceptQueues
-function accept_queues.follow(handlers, opt, out, read)
-  if not transfers.can_be_typed(opt) then
-    failure.unavailable '--queues needs live events, and a kernel with BTF'
+function accept_queues.follow(handlers, session, opt, out, read)
+  if not transfers.can_be_typed(opt, session, 'sock:sk_data_ready') then
+    failure.unavailable '--queues needs live events, and a kernel with BTF and sock:sk_data_ready (Linux 6.4)'
   end
   local self = setmetatable({ out = out, ports = {}, overflows = overflows(),
     counts = array.new(PORTS), sums = array.new(PORTS), most = array.new(PORTS), limits = array.new(PORTS),

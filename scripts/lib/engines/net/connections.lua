@@ -31,14 +31,15 @@ local OPENED, FAILED, SENT, RECEIVED, RETRANSMITS, RESETS = 13, 14, 15, 16, 17, 
 local ANSWERS, ANSWERS_NS, ANSWERS_MAX = 19, 20, 21
 local ALL = 22 -- SENT to RESETS before the last report
 local READY = 26 -- when it could be accepted
-local IN_STATE = 27 -- ns, by state
+local ENTRY, REPORT = 27, 28 -- for on_report and others: the entry of the connection in a report, and which report
+local IN_STATE = 29 -- ns, by state
 local WIDTH = IN_STATE + STATES
 
 --- Indexes of what a slot has, for on_report and on_end.
 connections.AT = { WAY = WAY, OWNER = OWNER, PEER = PEER, PEER_PORT = PEER_PORT, PORT = PORT, LOCAL = LOCAL,
   SINCE = SINCE, CONNECT = CONNECT, ENDED = ENDED, OPENED = OPENED, FAILED = FAILED, SENT = SENT, RECEIVED = RECEIVED,
   RETRANSMITS = RETRANSMITS, RESETS = RESETS, ANSWERS = ANSWERS, ANSWERS_NS = ANSWERS_NS, ANSWERS_MAX = ANSWERS_MAX,
-  ALL = ALL, IN_STATE = IN_STATE }
+  ALL = ALL, ENTRY = ENTRY, REPORT = REPORT, IN_STATE = IN_STATE }
 
 --- Addresses in the kernel as numbers, which are the keys of a table.
 local function key_of(address) return tonumber(address - KERNEL) end
@@ -115,7 +116,7 @@ end
 --- Takes the ends of a connection from an event that has them.
 local function set_ends(self, at, ev)
   local slots, ids, is_v4 = self.slots, self.addresses, ev.family == AF_INET
-  slots[at + PORT], slots[at + PEER_PORT] = ev.sport, ev.dport
+  slots[at + PORT], slots[at + PEER_PORT], slots[at + REPORT] = ev.sport, ev.dport, 0
   if is_v4 then
     slots[at + PEER], slots[at + LOCAL] = ids.v4(ev.daddr), ids.v4(ev.saddr)
   else
@@ -263,7 +264,7 @@ function Connections:set_before(at, family, port, peer_port, v4, a, b, c, d)
   local slots, ids, is_v4 = self.slots, self.addresses, family == AF_INET
   slots[at + PORT], slots[at + PEER_PORT] = port, peer_port % 256 * 256 + bit.rshift(peer_port, 8)
   slots[at + PEER] = is_v4 and ids.of_words(0, 0, addresses.MAPPED, v4) or ids.of_words(a, b, c, d)
-  slots[at + WAY] = self.listens[port] and IN or OUT
+  slots[at + WAY], slots[at + REPORT] = self.listens[port] and IN or OUT, 0
 end
 
 --- Counts an event of a socket.

@@ -11,10 +11,12 @@ local report = {}
 
 local AT, OUT, IN = connections.AT, connections.OUT, connections.IN
 local MAX = 65536 -- entries
+local ENTRY, REPORT, OPENED = AT.ENTRY, AT.REPORT, AT.OPENED
+local OWNER, PEER, WAY = AT.OWNER, AT.PEER, AT.WAY
 local STATES = 16 -- more than there are
 local DIRECTION = { [OUT] = 'out', [IN] = 'in' }
 
--- What is added up by entry: these, and the greatest of the ones behind them.
+-- What is added up by entry: these, in the order of a slot, and the greatest of the ones behind them.
 local SUMS = { 'OPENED', 'FAILED', 'SENT', 'RECEIVED', 'RETRANSMITS', 'RESETS', 'ANSWERS', 'ANSWERS_NS' }
 local CONNECTS, CONNECT_NS, CONNECT_MAX, ANSWERS_MAX, LONGEST, WIDTH = 8, 9, 10, 11, 12, 13
 
@@ -48,7 +50,7 @@ end
 ---@return TcpReport
 function report.new(opt, out, session, live)
   local self = setmetatable({
-    opt = opt, out = out, session = session, live = live,
+    opt = opt, out = out, session = session, live = live, number = 1,
     keys = intern.new(4, MAX), -- process, address of the peer, port, how it was opened
     sums = array.new((MAX + 1) * WIDTH),
     spec = tables.new('tcp', columns()),
@@ -72,13 +74,17 @@ end
 --- Returns the numbers of the entry of a connection.
 local function entry_of(self, at)
   local slots = self.live.slots
-  return WIDTH * self.keys.id(slots[at + AT.OWNER], slots[at + AT.PEER], port_of(slots, at), slots[at + AT.WAY])
+  if slots[at + REPORT] ~= self.number then
+    slots[at + ENTRY] = WIDTH * self.keys.id(slots[at + OWNER], slots[at + PEER], port_of(slots, at), slots[at + WAY])
+    slots[at + REPORT] = self.number
+  end
+  return slots[at + ENTRY]
 end
 
 --- Adds what a connection has counted since the last report.
 function Report:add(at)
   local slots, sums, entry = self.live.slots, self.sums, entry_of(self, at)
-  for i, name in ipairs(SUMS) do sums[entry + i - 1] = sums[entry + i - 1] + slots[at + AT[name]] end
+  for i = 0, CONNECTS - 1 do sums[entry + i] = sums[entry + i] + slots[at + OPENED + i] end
   sums[entry + ANSWERS_MAX] = math.max(sums[entry + ANSWERS_MAX], slots[at + AT.ANSWERS_MAX])
 end
 
@@ -181,6 +187,7 @@ function Report:print()
   end
   for i = 0, (self.keys:count() + 1) * WIDTH - 1 do self.sums[i] = 0 end
   self.keys:clear()
+  self.number = self.number + 1
 end
 
 return report

@@ -6,6 +6,7 @@ local btf = require 'bindings.bpf.btf'
 local transfers = {}
 
 local TCP = 6
+local SENT = 'sock:sock_send_length'
 
 --- Returns the local ports at which sockets of this network namespace listen.
 local function listening_ports()
@@ -21,11 +22,26 @@ local function listening_ports()
   return ports
 end
 
---- Returns whether events can have structures of the kernel. They are not in recordings, and not sent.
+--- Returns whether the events of a tracepoint can have structures of the kernel. They are not in recordings, and not
+--- sent.
 ---@param opt table
+---@param session Session
+---@param tracepoint string
 ---@return boolean
-function transfers.can_be_typed(opt)
-  return not (opt.input or opt.record or opt.push or opt.capture == 'perf') and btf.kernel() ~= nil
+function transfers.can_be_typed(opt, session, tracepoint)
+  return not (opt.input or opt.record or opt.push or opt.capture == 'perf') and session.supports(tracepoint)
+    and btf.kernel() ~= nil
+end
+
+--- Adds the handlers of accepts, which say by the address of the peer who accepts.
+local function follow_accepts(handlers, session, opt, live, peer_of)
+  for _, call in ipairs { 'accept', 'accept4' } do
+    local name = 'syscalls:sys_exit_' .. call
+    -- Programs that select by control group read no memory of the task.
+    if session.supports(name) and not (opt.cgroups or opt.container) then
+      handlers[name .. '/ret >= 0/'] = function(ev) live:accepted(ev, peer_of(ev)) end
+    end
+  end
 end
 
 --- What only the script can read of events, so that programs capture it.
@@ -37,10 +53,17 @@ end
 ---@param handlers table
 ---@param session Session
 ---@param opt table
+---@param out Output
 ---@param live Connections
 ---@param readers TransferReaders
-function transfers.follow(handlers, session, opt, live, readers)
-  if not transfers.can_be_typed(opt) then
+function transfers.follow(handlers, session, opt, out, live, readers)
+  if not (opt.input or opt.record or opt.push or opt.capture == 'perf') then
+    follow_accepts(handlers, session, opt, live, readers.peer_of)
+  end
+  if not (opt.input or session.supports(SENT)) then
+    return out:warn 'tcp: this kernel does not report what is sent and received (Linux has since 6.3)'
+  end
+  if not transfers.can_be_typed(opt, session, SENT) then
     handlers[('sock:sock_send_length/protocol == %d && ret > 0/'):format(TCP)] = function(ev) live:sent(ev) end
     -- Without what MSG_PEEK only looks at.
     handlers[('sock:sock_recv_length/protocol == %d && ret > 0 && !(flags & 2)/'):format(TCP)] = function(ev)
@@ -48,14 +71,8 @@ function transfers.follow(handlers, session, opt, live, readers)
     end
     return
   end
-  local set_ends, peer_of = readers.set_ends, readers.peer_of
+  local set_ends = readers.set_ends
   live.listens = listening_ports()
-  for _, call in ipairs { 'accept', 'accept4' } do
-    local name = 'syscalls:sys_exit_' .. call
-    if session.supports(name) then
-      handlers[name .. '/ret >= 0/'] = function(ev) live:accepted(ev, peer_of(ev)) end
-    end
-  end
   handlers[('tp_btf:sock_send_length/sk->sk_protocol == %d && ret > 0/'):format(TCP)] = function(ev)
     local at = live:sent(ev)
     if at then set_ends(ev, live, at) end

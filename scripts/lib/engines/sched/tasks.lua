@@ -243,6 +243,7 @@ function tasks.new(given)
   end
   function self.switch(ev)
     local number, now, prev, next_tid = ev._cpu, ev._time, ev.prev_pid, ev.next_pid
+    if number < 0 or number >= threads.MAX_CPUS then return end
     local cpu = cpus:of(number, now)
     local began = cpus:switch(cpu, prev, next_tid, now)
     if prev > 0 and prev < max then leave(prev, ev, number, now, began) end

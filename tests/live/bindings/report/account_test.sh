@@ -121,6 +121,15 @@ for profiler in oncpu task-state; do
 	result $? "$profiler: no more than the CPUs can do" err
 done
 
+for profiler in oncpu task-state; do # no less than their threads and commands have used
+	sh -c 'while :; do :; done' &
+	"$PROFSCRIPT" $profiler -t $! --duration 100ms >out 2>err
+	no_difference "$profiler -t"
+	kill $!
+	"$PROFSCRIPT" $profiler -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; true' >out 2>err
+	no_difference "$profiler with a command"
+done
+
 workload syscalls $N
 start trace -v --capture bpf -m 4 -e "$call" -p "$WORKLOAD"
 go

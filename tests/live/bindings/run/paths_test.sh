@@ -197,12 +197,20 @@ not 'arguments of signal' signal
 not 'arguments of kmem' kmemprof -e kmem:kmalloc//stack/ -e kmem:kfree//stack/
 not 'arguments of kmem' kmemleak --alloc kmem:kmalloc --free kmem:kfree
 not 'a BPF program writes' task-state -N 5 -p $$
+not 'a BPF program writes' files
+not 'a BPF program writes' tcp
+not 'arguments of skb' drops
+not 'arguments of block' iostat
+not 'arguments of compaction' reclaim
+not 'arguments of oom' oom
+not 'the common_flags of sched:sched_waking' epoll
+not 'do not know the arguments' pagecache
 not 'the common_flags of sched:sched_waking' offcpu
 not 'stacks of syscalls:sys_enter_futex' lock
 not 'the common_flags of sched:sched_wakeup' rundelay -p $$ --than 1s --detail --heatmap "$TMP/map"
 
-# Those that only count, one whose event has a string without a fixed size in some kernels, and those that need a disk, virtual machines or hardware counters.
-seen+='sched-migrate stat percpu-stat cpu-util blktrace bpf-kvm_exit kvm-exit kvmmmu hwstat ldlat-loads ldlat-stores llcstat tlbstat split-lock '
+# Those that only count, two with an event that has a string without a fixed size in some kernels, and those that need a disk, virtual machines or hardware counters.
+seen+='sched sched-migrate stat percpu-stat cpu-util blktrace bpf-kvm_exit kvm-exit kvmmmu hwstat ldlat-loads ldlat-stores llcstat tlbstat split-lock '
 for profiler in "$TOP"/scripts/profilers/*.lua; do
 	profiler=$(basename "$profiler" .lua)
 	[[ $seen == *" $profiler "* ]] || echo "$profiler"

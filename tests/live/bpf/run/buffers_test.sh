@@ -39,7 +39,7 @@ for side in enter exit; do
 	for line in 'write hello\x0a' 'write a\x00b\x00' "write $x256" "write $x256..." 'write <null>' 'write <unreadable>' \
 		'pwrite64 pwrite' 'writev onetwo' 'writev oooooooo' 'writev oooooooo...' 'sendto sent' 'sendmsg message' \
 		'connect \x01\x00/absent' 'msgsnd 12345678queued' 'sendmmsg firstsecond' 'ioctl request' 'ioctl <unsized>' \
-		'setgroups \x07\x00\x00\x00'; do
+		'ioctl uest' 'setgroups \x07\x00\x00\x00'; do
 		grep -qxF -- "${line%% *} $side ${line#* }" <(tr -s ' ' <out)
 		result $? "$side: ${line:0:40}" out
 	done

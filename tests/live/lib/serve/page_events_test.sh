@@ -104,8 +104,16 @@ async function user() {
   var n = Number((text('notes').match(/^the first 200 of (\d+)$/) || [])[1] || text('lines').split('\n').length - 1);
   check('all events of the time', n > 2 && n === reports[b].events - reports[a - 1].events,
     n + ' ' + (reports[b].events - reports[a - 1].events));
+  var before = text('asked');
+  press('ArrowLeft');
+  check('they follow the selection', text('notes') === 'asking' && !document.getElementById('events').hidden, text('notes'));
+  await until(answered);
+  check('with another heading', text('asked') !== before, text('asked'));
+  var range = page.state.range, from = reports.findIndex(function (one) { return one.time === range.from; });
+  n = Number((text('notes').match(/^the first 200 of (\d+)$/) || [])[1] || text('lines').split('\n').length - 1);
+  check('and are those of its time', n === reports.find(function (one) { return one.time === range.to; }).events -
+    (from > 0 ? reports[from - 1].events : 0), n);
   document.getElementById('everything').click();
-  document.getElementById('ask').click();
   await until(answered);
   n = Number((text('notes').match(/^the first 200 of (\d+)$/) || [])[1]);
   check('a long list is cut', n === reports[reports.length - 1].events, text('notes'));

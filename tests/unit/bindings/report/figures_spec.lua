@@ -125,6 +125,17 @@ describe('while events happen', function()
       overdue({ read = 90 }, { fired = 200, read = 98 }))
   end)
 
+  it('those are missing that programs had counted, but that are in no sum of a later interval', function()
+    local function sums(fired, read)
+      return event { name = 'ends of pairs', fired = fired, read = read, by = 'programs', fate = 'they are in no sum' }
+    end
+    assert.is_nil(figures.overdue(sums(100, 80), sums(200, 100)))
+    assert.equal('at least 3 ends of pairs are missing: programs counted them, but they are in no sum',
+      figures.overdue(sums(100, 80), sums(200, 97)))
+    assert.equal('201 ends of pairs were read, which is 1 more than programs counted',
+      figures.overdue(sums(100, 80), sums(200, 201)))
+  end)
+
   it('no more can have come than fired by now', function()
     assert.equal('203 a:b were read, which is 4 more than the kernel counted',
       overdue({ read = 90 }, { fired = 200, lost = 1, read = 203 }))
