@@ -187,8 +187,8 @@ function Program:keep(hash, full)
   a:label(known)
 end
 
---- Generates r0 = the hash of half of the current task's stack, if this CPU has seen it lately. Jumps if not. Returns what
---- generates code that notes a hash for next time.
+--- Generates r0 = the hash of half of the current task's stack, if this CPU has seen it lately. Jumps if not. Returns
+--- what generates code that notes a hash for next time.
 function Program:recall(half, other)
   local a, of = self.a, self.of
   local walker, known = half.part == C.STACK_USER and of.plan.walker, of.known_stacks
