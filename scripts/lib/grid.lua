@@ -239,7 +239,10 @@ end
 ---@return boolean printed false: the report is empty
 function Grid:print(number, settings)
   local report = self.reports[number]
-  if not report then return false end
+  if not report then
+    self.out:table(self.spec, {}) -- there may be nothing to report in all
+    return false
+  end
   local at = settings and settings.at
   local last = settings and settings.last and settings.last - number * self.cells or self.cells - 1
   self.out:table(self.spec, rows_of(self, report, last), at, function()

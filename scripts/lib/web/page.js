@@ -375,7 +375,11 @@ const page = (function () {
     const sums = { now: model.addUp(view.name, range, view.sum), before: null };
     view.sum = sums.now;
     if (state.before) sums.before = view.sumBefore = model.addUp(view.name, state.before, view.sumBefore);
-    if (sums.before && !sums.before.columns) sums.before = Object.assign({}, sums.before, { columns: view.columns });
+    const { now, before } = sums;
+    // Rows of other columns cannot be compared.
+    if (before && (!before.columns || now.columns && before.shape !== now.shape)) {
+      sums.before = Object.assign({}, before, { columns: now.columns || view.columns, rows: new Map() });
+    }
     charts.draw(view, state, sums);
     drawHead(view, sums);
     const isFlame = Boolean(sums.now.columns) && flame.has(sums.now.columns);

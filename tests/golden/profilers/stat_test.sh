@@ -11,3 +11,5 @@ for data in sched zstd; do
 	check "stat $data: all samples of perf script" diff "$TMP/want" "$TMP/got"
 done
 expect_output stat sched stat -e sched:sched_switch,sched:sched_wakeup --period 1ms -i 3 --perins
+"$PROFSCRIPT" stat --input "$DATA/sched.data" -e 'sched:sched_switch/prev_pid==-5/' >"$TMP/out" 2>"$TMP/err"
+expect_line 'stat: no counts' '^stat: nothing to report' "$TMP/err"

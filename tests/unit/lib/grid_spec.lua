@@ -11,7 +11,10 @@ local function new_out(columns)
   return {
     format = 'text',
     text = '',
-    table = function(self, _, _, _, shown) self.text = self.text .. shown() end,
+    table = function(self, _, rows, _, shown)
+      self.is_empty = #rows == 0
+      if #rows > 0 then self.text = self.text .. shown() end
+    end,
     columns = function() return columns end,
   }
 end
@@ -33,7 +36,9 @@ describe('lib.grid', function()
     local line = '%18s %s | total %d\n'
     local wakeups = line:format('sched:sched_wakeup', '   6|   0|1000', 1006)
     assert.equal(wakeups .. line:format('sw', '   0|   7|   0', 7), out.text)
+    assert.is_false(out.is_empty)
     assert.is_false(g:print(0))
+    assert.is_true(out.is_empty)
   end)
 
   it('leaves out an event on a CPU that does not count it', function()

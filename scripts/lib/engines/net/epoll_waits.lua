@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Waits of threads in epoll_wait(2): how long, what woke the thread, and how long it handled what it got.
 local array = require 'lib.array'
-local bit = require 'bit'
 local intern = require 'lib.intern'
 local off_cpu = require 'lib.engines.off_cpu.waits'
 local threads = require 'lib.threads'
@@ -58,12 +57,16 @@ function EpollWaits:enter(ev)
   self.since[tid], self.fds[tid], self.woken[tid], self.left[tid] = ev._time, ev.epfd, 0, 0
 end
 
---- Handles sched:sched_waking.
+--- Returns whether a thread is in epoll_wait.
+---@param tid integer
+---@return boolean
+function EpollWaits:is_waiting(tid) return tid > 0 and tid < threads.MAX and self.since[tid] > 0 end
+
+--- Handles sched:sched_waking of a thread that waits.
 ---@param ev Ev
-function EpollWaits:waking(ev)
+---@param name string of what wakes it
+function EpollWaits:waking(ev, name)
   local tid = ev.pid
-  if tid <= 0 or tid >= threads.MAX or self.since[tid] == 0 then return end
-  local name = bit.band(ev.common_flags, INTERRUPT) == 0 and ev._comm or self.cause_of(ev._stack)
   self.woken[tid], self.woken_by[tid] = ev._time, #ENDS + 1 + self.wakers.id(name)
 end
 
@@ -119,7 +122,14 @@ function EpollWaits:handlers()
   end
   local waking = session.supports 'sched:sched_waking' and 'sched:sched_waking' or 'sched:sched_wakeup'
   session.want { stack_part = 'kernel' }
-  handlers[session.event { waking, stack = true }] = function(ev) self:waking(ev) end
+  -- Only the names of interrupts need stacks.
+  local in_interrupt = ('common_flags & %d'):format(INTERRUPT)
+  handlers[session.event { ('%s/%s/'):format(waking, in_interrupt), stack = true }] = function(ev)
+    if self:is_waiting(ev.pid) then self:waking(ev, self.cause_of(ev._stack)) end
+  end
+  handlers[session.event { ('%s/!(%s)/'):format(waking, in_interrupt) }] = function(ev)
+    if self:is_waiting(ev.pid) then self:waking(ev, ev._comm) end
+  end
   function handlers.lost(gap) self.known_from = math.max(self.known_from, gap.to) end
   return handlers
 end

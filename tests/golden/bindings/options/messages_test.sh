@@ -20,7 +20,7 @@ done
 check_status 'a command that there is not' 2 "$PROFSCRIPT" man nosuch
 check_status 'a title without a picture' 2 "$PROFSCRIPT" profile --input "$sched" --title x
 check_status 'fp takes no size' 2 "$PROFSCRIPT" trace --input "$sched" --call-graph fp,1
-expect_line 'and is no workload' "^profscript: trace: option '--call-graph': invalid call graph mode 'fp,1' .expected fp, hybrid or dwarf" "$TMP/.check"
+expect_line 'and is no workload' "^profscript: trace: option '--call-graph': invalid call graph mode 'fp,1' .expected fp, tables, hybrid or dwarf" "$TMP/.check"
 
 refused 'a folder of stacks' 1 "$TMP: Is a directory" flamegraph "$TMP" x.svg
 refused 'a folder of latencies' 1 "$TMP: Is a directory" heatmap "$TMP" x.svg

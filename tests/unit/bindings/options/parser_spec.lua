@@ -258,8 +258,8 @@ local accepted = {
 }
 
 -- Command line, first line of the message after "profscript NAME: ".
-local NO_STACKS = "option '--call-graph': invalid call graph mode '%s' (expected fp, hybrid or dwarf, the last two "
-  .. 'also with ",SIZE" of at most 65528 bytes)'
+local NO_STACKS = "option '--call-graph': invalid call graph mode '%s' (expected fp, tables, hybrid or dwarf, the last "
+  .. 'two also with ",SIZE" of at most 65528 bytes)'
 local refused = {
   { 'multi-trace --thann 5', "unknown option '--thann'; did you mean '--than'?" },
   { 'trace --qqqqqq', "unknown option '--qqqqqq'" },

@@ -169,7 +169,7 @@ describe('oneliner.compile', function()
       assert.equal('ret', settings.hist.value)
       _, settings = counted 'avg(ev.ret, ev.id)'
       assert.equal('ret', settings.sums[1].value)
-      assert.same({ 2, 0 }, { settings.sums[2].width, settings.sums[2].at })
+      assert.same({ 3, 0 }, { settings.sums[2].width, settings.sums[2].at })
     end)
 
     it('has a condition of comparisons', function()
