@@ -161,6 +161,21 @@ local function user_frames(a, max)
   a:give(bytes, WORD)
 end
 
+--- Generates r9 = the address of what a walk keeps, in a program that interrupts no other one. Jumps if there is none.
+---@param a Asm
+---@param none string label
+function Chains:state(a, none)
+  local level = a:take(WORD)
+  a:store_value(8, FRAME, level, 0)
+  a:map(1, self.memory)
+  a:address(2, FRAME, level)
+  a:call 'map_lookup_elem'
+  a:give(level, WORD)
+  a:jump('==', 0, 0, none)
+  a:alu_r('mov', 9, 0)
+  a:alu('add', 9, STATE)
+end
+
 --- Generates code that collects the chain of the current event: its address is in r9 and its bytes in r0. Uses r1 to
 --- r5. The number of programs that this one has interrupted is in r8. Jumps if there are too many.
 ---@param a Asm

@@ -100,9 +100,10 @@ local function traced_functions(matches)
   local text = sys.read(FUNCTIONS[1] .. 'available_filter_functions')
     or sys.read(FUNCTIONS[2] .. 'available_filter_functions')
   local traced, by_module = {}, {}
-  for name, module in (text or ''):gmatch '([^\n%s]+)%s*%[?([^%]\n]*)%]?[^\n]*\n' do
+  for name, rest in (text or ''):gmatch '([^\n%s]+)([^\n]*)\n' do
     traced[name] = true
-    if module ~= '' and matches(name) then by_module[module] = true end
+    local module = rest:match '%[(.-)%]'
+    if module and matches(name) then by_module[module] = true end
   end
   return text and traced, nearest.keys(by_module)
 end

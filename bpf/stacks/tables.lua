@@ -17,7 +17,7 @@ local FIRST_WAIT, LONGEST_WAIT = 1e6, 5e9 -- ns between two readings of a proces
 local SWEEP = 5e9 -- ns between two looks for processes that have exited
 local QUIET, SOON, LATER = 1e9, 2e6, 20e6 -- ns: when nothing was asked for so long, the next look is later
 local FEW = 0.05 -- of the stacks, which are not worth a line
-local SHARE = 10 -- one of so many ns is spent on reading
+local MOST, SHARE = 20e6, 3 -- ns that a look may take; one of so many ns is spent on reading
 local words_type = ffi.typeof 'uint64_t *'
 
 tables.ROW = { addr = 0, rule = 4, shift = 3, most = ROWS } -- shift: of its size
@@ -39,6 +39,7 @@ local COUNTERS = tables.COUNTERS
 ---@field cache Descriptor for each CPU: what walks have found lately
 ---@field counters Descriptor
 ---@field package _readings table<integer, { wait: number, next: number }> by process
+---@field package _seen table<number, boolean> the address spaces, by place, of which programs may have kept something
 ---@field package _pending table<integer, ffi.cdata*> processes that will be read, with their address spaces
 local Tables = {}
 Tables.__index = Tables
@@ -53,8 +54,8 @@ function tables.new(cache_size, levels)
     spans = program.mapped(bit.lshift(SPANS, tables.SPAN.shift), 'frame_spans'),
     spaces = program.hash(8, tables.SPACE.size, PROCESSES, 'frame_spaces'),
     asked = program.hash(8, 8, ASKED, 'frame_asked'), counters = program.mapped(COUNTERS.size, 'frame_counts'),
-    cache = program.memory(cache_size, levels, 'frame_cache'), _readings = {}, _pending = {}, _asked = 0, _changed = 0,
-    _swept = 0, _next = 0,
+    cache = program.memory(cache_size, levels, 'frame_cache'), _readings = {}, _pending = {}, _seen = {}, _asked = 0,
+    _changed = 0, _swept = 0, _next = 0,
   }, Tables)
   self._files = ffi.gc(C.frame_tables_new(ffi.cast('struct frame_row *', self.rows.bytes), ROWS,
     ffi.cast('struct frame_span *', self.spans.bytes), SPANS), C.frame_tables_free)
@@ -75,8 +76,14 @@ function Tables:add(pid, mm)
   C.frame_tables_update(self._files, pid, space)
   value[0], value[1] = mm, space.first + bit.lshift(space.count + 0ULL, 32)
   program.set(self.spaces, ffi.new('uint64_t[1]', pid), value)
-  local generation = ffi.cast(words_type, self.counters.bytes) + COUNTERS.generation / 8
-  generation[0] = generation[0] + 1
+  -- What programs have kept is not true any more if the process has been read before, or if the kernel has used the
+  -- address for another one. That of a process named by -p is not known.
+  local place = tonumber(mm)
+  if self._seen[place] or self._seen[0] then
+    local generation = ffi.cast(words_type, self.counters.bytes) + COUNTERS.generation / 8
+    generation[0] = generation[0] + 1
+  end
+  self._seen[place] = true
 end
 
 --- Forgets processes that have exited.
@@ -108,7 +115,7 @@ function Tables:poll()
   for pid, mm in pairs(self._pending) do
     local one = self._readings[pid] or { wait = FIRST_WAIT / 2, next = 0 }
     self._readings[pid] = one
-    if now >= one.next then
+    if now >= one.next and sys.now() < now + MOST then
       one.wait = math.min(2 * one.wait, LONGEST_WAIT)
       one.next = now + one.wait
       self._pending[pid] = nil
@@ -116,7 +123,7 @@ function Tables:poll()
     end
   end
   self:_sweep(now)
-  self._next = now + math.max(SHARE * (sys.now() - now), now > self._changed + QUIET and LATER or SOON)
+  self._next = now + math.max((SHARE - 1) * (sys.now() - now), now > self._changed + QUIET and LATER or SOON)
   return self._next - now
 end
 
@@ -127,7 +134,7 @@ function Tables:report()
   local stats = ffi.new 'struct frame_tables_stats'
   C.frame_tables_read_stats(self._files, stats)
   local whole, cut, no_process = self:counted 'whole', self:counted 'cut', self:counted 'no_process'
-  local summary = ('unwind tables in the kernel: %d processes, %d files, %d rows (%d have no form there); stacks: %d '
+  local summary = ('unwind tables in the kernel: %d processes, %d files, %d rows (%d have no form there); walks: %d '
     .. 'whole, %d cut, %d of processes whose tables were not there'):format(stats.processes, stats.files, stats.rows,
     stats.others, whole, cut, no_process)
   if stats.no_room > 0 then

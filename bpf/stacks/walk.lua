@@ -7,6 +7,7 @@
 --- meanwhile. That is in the memory of a map, because of values on its own stack the verifier knows too much: it would
 --- take the walks after each outcome of a comparison for different ones.
 local asm = require 'bpf.gen.asm'
+local program = require 'bpf.gen.program'
 local tables = require 'bpf.stacks.tables'
 local types = require 'bpf.gen.kernel_types'
 
@@ -24,18 +25,24 @@ local CACHE = { tag = 0, mm = 8, rule = 16, size = 24, bits = 10 } -- a map's va
 local MULTIPLIER = 0x9e3779b97f4a7c15ULL
 local AT = { words = 0 } -- offsets from r9
 for i, name in ipairs { 'ip', 'sp', 'bp', 'first', 'count', 'start', 'end_', 'bias', 'row', 'rows', 'address', 'back',
-  'rule', 'tag', 'mm', 'top', 'frames', 'room' } do
+  'rule', 'tag', 'mm', 'top', 'frames', 'noted', 'place', 'first_ip', 'first_bp',
+  'room' } do
   AT[name] = SIGNAL_AT.size + 8 * (i - 1)
 end
 
-local COPY, COPIED = AT.room + 8, 512 -- of the program's stack, from its stack pointer on
+local COPY, COPIED = AT.room + 8, 512 -- of the program's stack, from 16 bytes before its stack pointer on
+-- The words that a walk has read, if they are few: each with its place in the copy, or beyond it.
+local WORDS = { at = COPY + COPIED, place = 0, word = 8, size = 16, most = 32 }
+local KNOWN = { hash = 0, n = 8, generation = 16, mm = 24, ip = 32, top = 40, bp = 48, words = 56,
+  size = 56 + WORDS.size * WORDS.most, bits = 7 } -- a walk that a CPU has made lately
 
 ---@class Walker
 ---@field tables StackTables
+---@field package known Descriptor for each CPU: walks that it has made lately
 ---@field size integer bytes of memory that a walk needs
 ---@field room integer offset there of the number of frames for which there is room
 ---@field frames integer offset there of the number of frames at the end
-local Walker = { size = COPY + COPIED, room = AT.room, frames = AT.frames }
+local Walker = { size = WORDS.at + WORDS.size * WORDS.most, room = AT.room, frames = AT.frames }
 Walker.__index = Walker
 
 local walk = {}
@@ -60,12 +67,17 @@ function Walk:count(name)
 end
 
 --- Generates code that reads bytes of the program's stack at r3. Jumps if they cannot be read.
-function Walk:read(to, size, failed)
-  local a = self.a
+local function read(a, to, size, failed)
   a:address(1, STATE, to)
   a:alu('mov', 2, size)
   a:call 'probe_read_user'
   a:jump('!=', 0, 0, failed)
+end
+
+--- The same with words that are not noted.
+function Walk:read(to, size, failed)
+  self.a:store_value(8, STATE, AT.noted, WORDS.most)
+  read(self.a, to, size, failed)
 end
 
 --- Generates code that asks for the tables of the current process. Uses r0 to r5.
@@ -95,6 +107,7 @@ function Walk:load_registers(none)
   for _, name in ipairs { 'ip', 'sp', 'bp' } do
     a:load(8, 1, 0, REGISTERS[name])
     a:store(8, STATE, AT[name], 1)
+    if name ~= 'sp' then a:store(8, STATE, AT['first_' .. name], 1) end
   end
   a:load(8, 1, 0, REGISTERS.call) -- negative: the program was interrupted, and has not called the kernel
   a:alu('rsh', 1, 63)
@@ -141,6 +154,7 @@ function Walk:copy_stack()
   a:alu('sub', 3, 16)
   a:store(8, STATE, AT.top, 3)
   self:read(COPY, COPIED, failed)
+  a:store_value(8, STATE, AT.noted, 0)
   a:go(done)
   a:label(failed)
   a:store_value(8, STATE, AT.top, -1)
@@ -357,46 +371,53 @@ function Walk:find_cfa(labels)
   a:label(known)
 end
 
---- Generates r1 and r2 = the two words of the program's stack at r3. Jumps if they cannot be read.
-function Walk:read_two(cut)
-  local a, far, known = self.a, self.a:new_label(), self.a:new_label()
+--- Generates r1 = the word of the program's stack at r3, and notes it. Jumps if it cannot be read.
+function Walk:load_word(cut)
+  local a, far, loaded, known = self.a, self.a:new_label(), self.a:new_label(), self.a:new_label()
   a:load(8, 1, STATE, AT.top)
-  a:alu_r('mov', 2, 3)
-  a:alu_r('sub', 2, 1)
-  a:jump('>', 2, COPIED - 16, far)
-  a:alu_r('add', 2, STATE)
-  a:load(8, 1, 2, COPY)
-  a:load(8, 2, 2, COPY + 8)
-  a:go(known)
+  a:alu_r('mov', 4, 3)
+  a:alu_r('sub', 4, 1)
+  a:store(8, STATE, AT.place, 4)
+  a:jump('>', 4, COPIED - 8, far)
+  a:alu_r('add', 4, STATE)
+  a:load(8, 1, 4, COPY)
+  a:go(loaded)
   a:label(far)
-  self:read(AT.words, 16, cut)
+  read(a, AT.words, 8, cut)
   a:load(8, 1, STATE, AT.words)
-  a:load(8, 2, STATE, AT.words + 8)
+  a:label(loaded)
+  a:load(8, 2, STATE, AT.noted)
+  a:jump('>=', 2, WORDS.most, known)
+  a:alu_r('mov', 5, 2)
+  a:alu('lsh', 5, 4)
+  a:alu_r('add', 5, STATE)
+  a:load(8, 4, STATE, AT.place)
+  a:store(8, 5, WORDS.at + WORDS.place, 4)
+  a:store(8, 5, WORDS.at + WORDS.word, 1)
+  a:alu('add', 2, 1)
+  a:store(8, STATE, AT.noted, 2)
   a:label(known)
 end
 
 --- Generates code that steps out of the frame whose CFA is in r1.
 function Walk:leave(labels)
-  local a, kept, other = self.a, self.a:new_label(), self.a:new_label()
+  local a, kept = self.a, self.a:new_label()
   a:load(8, 2, STATE, AT.sp)
   a:jump_r('<=', 1, 2, labels.cut) -- callers are farther up
   a:store(8, STATE, AT.sp, 1)
   a:alu_r('mov', 3, 1)
-  a:alu('sub', 3, 16)
-  self:read_two(labels.cut)
-  a:store(8, STATE, AT.ip, 2)
+  a:alu('sub', 3, 8)
+  self:load_word(labels.cut)
+  a:store(8, STATE, AT.ip, 1)
   a:load(8, 3, STATE, AT.rule)
   a:alu('lsh', 3, 48) -- where the frame pointer was saved, see struct frame_row
   a:alu('arsh', 3, 51)
   a:jump('==', 3, 0, kept)
-  a:jump('!=', 3, -2, other)
-  a:store(8, STATE, AT.bp, 1)
-  a:go(kept)
-  a:label(other)
   a:alu('lsh', 3, 3)
   a:load(8, 1, STATE, AT.sp)
   a:alu_r('add', 3, 1)
-  self:read(AT.bp, 8, labels.cut)
+  self:load_word(labels.cut)
+  a:store(8, STATE, AT.bp, 1)
   a:label(kept)
   a:store_value(8, STATE, AT.back, 1)
   a:load(8, 1, STATE, AT.ip)
@@ -413,7 +434,8 @@ end
 ---@return Walker?
 function walk.new(levels)
   if jit.arch ~= 'x64' or not types.has_function 'bpf_task_pt_regs' then return end
-  return setmetatable({ tables = tables.new(CACHE.size * 2 ^ CACHE.bits, levels) }, Walker)
+  return setmetatable({ tables = tables.new(CACHE.size * 2 ^ CACHE.bits, levels),
+    known = program.memory(KNOWN.size, 2 ^ KNOWN.bits, 'known_walks') }, Walker)
 end
 
 --- Generates the head of the loop: r8 = the number of frames so far, from 0 to most - 1. The kernel's iterator lets the
@@ -453,7 +475,8 @@ function Walker:generate(a, most, level, none)
   local iterator = types.has_function 'bpf_iter_num_new' and a:take(8) or nil
   local one = setmetatable({ a = a, all = self.tables }, Walk)
   for name, place in pairs(places) do one[name] = place end
-  local labels, done = { again = a:new_label(), whole = a:new_label(), cut = a:new_label() }, a:new_label()
+  local labels = { again = a:new_label(), whole = a:new_label(), cut = a:new_label() }
+  local done, complete = a:new_label(), a:new_label()
   a:store(8, FRAME, one.out, 7)
   a:map(1, self.tables.cache)
   a:address(2, FRAME, level)
@@ -481,18 +504,130 @@ function Walker:generate(a, most, level, none)
   one:find_rule()
   one:find_cfa(labels)
   one:leave(labels)
-  for _, how in ipairs { 'cut', 'whole' } do
-    a:label(labels[how])
-    one:count(how)
-    a:go(done)
-  end
+  a:label(labels.whole)
+  one:count 'whole'
+  a:go(complete)
+  a:label(labels.cut)
+  one:count 'cut'
   a:label(done)
+  a:store_value(8, STATE, AT.noted, WORDS.most)
+  a:label(complete)
   if iterator then
     a:address(1, FRAME, iterator)
     a:call_kernel(types.kernel_function 'bpf_iter_num_destroy')
     a:give(iterator, 8)
   end
   for _, place in pairs(places) do a:give(place, 8) end
+end
+
+-- Walks that were made lately -------------------------------------------------------------------------
+
+--- Generates r1 = what the tables are now: it changes with them.
+local function load_generation(a, walker)
+  a:map_value(1, walker.tables.counters, COUNTERS.generation)
+  a:load(8, 1, 1, 0)
+end
+
+--- Generates r0 = the entry of KNOWN for the stack, and notes it at a place on the stack. Jumps if there is none.
+local function find_known(a, walker, entry, other)
+  local key = a:take(8)
+  a:value(2, MULTIPLIER)
+  a:load(8, 1, STATE, AT.top)
+  a:load(8, 3, STATE, AT.mm)
+  a:alu_r('xor', 1, 3)
+  a:alu_r('mul', 1, 2)
+  a:load(8, 3, STATE, AT.ip)
+  a:alu_r('xor', 1, 3)
+  a:alu_r('mul', 1, 2)
+  a:alu('rsh', 1, 64 - KNOWN.bits)
+  a:store(8, FRAME, key, 1)
+  a:map(1, walker.known)
+  a:address(2, FRAME, key)
+  a:call 'map_lookup_elem'
+  a:give(key, 8)
+  a:jump('==', 0, 0, other)
+  a:store(8, FRAME, entry, 0)
+end
+
+--- Generates code that looks whether the stack of the current task's program has the words that a walk has read lately:
+--- r0 is what note() has kept of it then. Jumps if not. Walker.size bytes of memory are at r9. Uses all registers but
+--- CONTEXT and r7.
+---@param a Asm
+---@param other string label
+---@return integer place on the stack, for note()
+function Walker:find(a, other)
+  local entry, mm, found = a:take(8), a:take(8), a:new_label()
+  local one = setmetatable({ a = a, all = self.tables, mm = mm }, Walk)
+  a:store_value(8, FRAME, entry, 0)
+  one:load_registers(other)
+  one:copy_stack()
+  find_known(a, self, entry, other)
+  load_generation(a, self)
+  a:load(8, 2, 0, KNOWN.generation)
+  a:jump_r('!=', 1, 2, other)
+  for known, at in pairs { mm = 'mm', ip = 'first_ip', bp = 'first_bp', top = 'top' } do
+    a:load(8, 1, 0, KNOWN[known])
+    a:load(8, 2, STATE, AT[at])
+    a:jump_r('!=', 1, 2, other)
+  end
+  a:load(8, 8, 0, KNOWN.n)
+  a:jump('==', 8, 0, other)
+  for k = 0, WORDS.most - 1 do
+    local at = KNOWN.words + WORDS.size * k
+    local far, loaded = a:new_label(), a:new_label()
+    a:jump('<=', 8, k, found)
+    a:load(8, 3, 0, at + WORDS.place)
+    a:jump('>', 3, COPIED - 8, far)
+    a:alu_r('add', 3, STATE)
+    a:load(8, 2, 3, COPY)
+    a:go(loaded)
+    a:label(far)
+    a:load(8, 1, STATE, AT.top)
+    a:alu_r('add', 3, 1)
+    read(a, AT.words, 8, other)
+    a:load(8, 2, STATE, AT.words)
+    a:load(8, 0, FRAME, entry)
+    a:label(loaded)
+    a:load(8, 3, 0, at + WORDS.word)
+    a:jump_r('!=', 2, 3, other)
+  end
+  a:label(found)
+  a:load(8, 0, 0, KNOWN.hash)
+  a:give(mm, 8)
+  return entry
+end
+
+--- Generates code that keeps a number for the walk that was just made, if its words are noted. Uses r0 to r5.
+---@param a Asm
+---@param entry integer place on the stack, of find()
+---@param hash integer place on the stack
+function Walker:note(a, entry, hash)
+  local done, complete = a:new_label(), a:new_label()
+  a:load(8, 5, FRAME, entry)
+  a:jump('==', 5, 0, done)
+  a:store_value(8, 5, KNOWN.n, 0)
+  a:load(8, 1, STATE, AT.noted)
+  a:jump('>=', 1, WORDS.most, done)
+  load_generation(a, self)
+  a:store(8, 5, KNOWN.generation, 1)
+  for known, at in pairs { mm = 'mm', ip = 'first_ip', bp = 'first_bp', top = 'top' } do
+    a:load(8, 1, STATE, AT[at])
+    a:store(8, 5, KNOWN[known], 1)
+  end
+  a:load(8, 1, FRAME, hash)
+  a:store(8, 5, KNOWN.hash, 1)
+  a:load(8, 2, STATE, AT.noted)
+  for k = 0, WORDS.most - 1 do
+    a:jump('<=', 2, k, complete)
+    for off = 0, WORDS.size - 8, 8 do
+      a:load(8, 1, STATE, WORDS.at + WORDS.size * k + off)
+      a:store(8, 5, KNOWN.words + WORDS.size * k + off, 1)
+    end
+  end
+  a:label(complete)
+  a:load(8, 2, STATE, AT.noted)
+  a:store(8, 5, KNOWN.n, 2)
+  a:label(done)
 end
 
 return walk

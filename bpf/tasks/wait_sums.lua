@@ -187,19 +187,36 @@ function Program:keep(hash, full)
   a:label(known)
 end
 
+--- Generates r0 = the hash of half of the current task's stack, if this CPU has seen it lately. Jumps if not. Returns
+--- what generates code that notes a hash for next time.
+function Program:recall(half, other)
+  local a, of = self.a, self.of
+  local walker, known = half.part == C.STACK_USER and of.plan.walker, of.known_stacks
+  if walker then
+    of.chains:state(a, other)
+    local entry = walker:find(a, other)
+    return function(hash)
+      local none = a:new_label()
+      of.chains:state(a, none)
+      walker:note(a, entry, hash)
+      a:label(none)
+    end
+  elseif known then
+    local entry = known[half.find](known, a, other)
+    return function(hash) known[half.note](known, a, entry, hash) end
+  end
+  a:go(other)
+end
+
 --- Generates code that notes half of the current task's stack at its start.
 function Program:note_half(half)
   local a, of = self.a, self.of
   local none, full, noted, hash = a:new_label(), a:new_label(), a:new_label(), a:take(8)
-  local known = not (half.part == C.STACK_USER and of.plan.walker) and of.known_stacks
-  local entry
-  if known then
-    local other = a:new_label()
-    entry = known[half.find](known, a, other)
-    a:alu_r('mov', 2, 0)
-    a:go(noted)
-    a:label(other)
-  end
+  local other = a:new_label()
+  local note = self:recall(half, other)
+  a:alu_r('mov', 2, 0)
+  a:go(noted)
+  a:label(other)
   a:alu('mov', 8, 0) -- nothing interrupts this program, and it interrupts no other one that collects stacks
   of.chains:collect(a, half.part, of.plan.max, none)
   a:jump('<=', 0, 8, none)
@@ -216,7 +233,7 @@ function Program:note_half(half)
   a:alu('or', 2, 2) -- neither NO_STACK nor BEFORE
   a:store(8, FRAME, hash, 2)
   self:keep(hash, full)
-  if known then known[half.note](known, a, entry, hash) end
+  if note then note(hash) end
   a:load(8, 2, FRAME, hash)
   a:go(noted)
   a:label(full)

@@ -48,6 +48,19 @@ expect_line 'explain: why not with wakers' 'who woke a task is asked for' "$TMP/
 waits_of --depth 0 --than 1h -- "$TOP/build/workloads/pingpong" -c 0 $count
 check '--than in the kernel' test "$(wc -l <"$TMP/out")" -le 1
 
+# Stacks by unwind tables, most of them remembered: none lacks a caller. The process is there before the run.
+if [ "$(uname -m)" = x86_64 ]; then
+	workload pingpong -c 0 $count
+	"$PROFSCRIPT" offcpu --depth 0 --csv --top 1000 -p "$WORKLOAD" >"$TMP/out" 2>"$TMP/err" &
+	tracer=$!
+	wait_ready $tracer
+	go
+	wait $tracer
+	check 'the stacks of programs are whole' awk -F, '$3 == "pong" && $4 == "S" && !/when the run began/ {
+		all += $6; whole += / syscall\+[^;]*;[^;]* play_pong\+[^;]*;[^;]* start_thread\+[^;]*;[^;]* (__)?clone3\+[^;]*,/ ? $6 : 0 }
+		END { exit !(all >= 100 && whole == all) }' "$TMP/out"
+fi
+
 # A task that sleeps before the run begins.
 "$TOP/build/workloads/states" sleep 60000 &
 asleep=$!

@@ -33,7 +33,7 @@ awk "$names" "$TMP/text" | sed 's/^\([^ ]* \)*syscall deep_0/syscall deep_0/' >"
 check 'tables in the kernel: the whole chain of all calls' test "$(grep -c "^$chain" "$TMP/stacks")" = 20
 check 'tables in the kernel: down to _start' test "$(grep -c "^${chain}main .*_start $" "$TMP/stacks")" = 10
 check 'tables in the kernel: out of a signal handler' test "$(grep -c "^$chain\(on_signal \|\)[_a-z]*restore_rt .*raise main " "$TMP/stacks")" = 10
-expect_line 'tables in the kernel: what was found' 'stacks: 20 whole, 0 cut, 0 of processes whose tables were not there' "$TMP/err"
+expect_line 'tables in the kernel: what was found' 'walks: 20 whole, 0 cut, 0 of processes whose tables were not there' "$TMP/err"
 
 # By default: tables lead out of libc, which has no frame pointers, and then the kernel's chain on to main, 4 KiB away.
 callers=$TOP/build/workloads/callers

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 local access = require 'bpf.pointers.access'
 local ffi = require 'ffi'
+local sys = require 'bindings.base.sys'
 local types = require 'bpf.gen.kernel_types'
 
 local C = ffi.C
@@ -33,6 +34,18 @@ describe('arguments with types', function()
     assert.same({ 'sk', 'msg', 'size' }, access.prototype('fentry', 'tcp_sendmsg').names)
     assert.same({ 'sk', 'msg', 'size', 'retval' }, access.prototype('fexit', 'tcp_sendmsg').names)
     assert.same({ 'sk', 'timeout' }, access.prototype('fexit', 'tcp_close').names)
+  end)
+
+  it('belong to the functions of a glob that can be traced', function()
+    local read = sys.read
+    function sys.read(path)
+      if not path:find 'available_filter_functions$' then return read(path) end
+      return 'tcp_sendmsg\ntcp_close\ntcp_close_state [a_module]\nkfree\n'
+    end
+    local ok, names = pcall(access.matching, 'fentry', 'tcp_*')
+    sys.read = read
+    assert(ok, names)
+    assert.equal('tcp_close tcp_sendmsg', (table.concat(names, ' '):gsub(' tcp_close_state', '')))
   end)
 
   it('of an unknown event are refused with the nearest name', function()
