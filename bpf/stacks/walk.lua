@@ -3,46 +3,27 @@
 --- has the address, the row of its file, the rule, two words of the stack. Where no table has an address, a frame
 --- pointer is assumed.
 ---
---- In the code, r8 is the number of frames so far, r7 the place of the next address, and r9 the address of what is kept
---- meanwhile. That is in the memory of a map, because of values on its own stack the verifier knows too much: it would
---- take the walks after each outcome of a comparison for different ones.
+--- In the code, r8 is the number of frames so far, r7 the place of the next address, and r9 the address of the frame.
 local asm = require 'bpf.gen.asm'
-local program = require 'bpf.gen.program'
+local frame = require 'bpf.stacks.frame'
 local tables = require 'bpf.stacks.tables'
 local types = require 'bpf.gen.kernel_types'
 
-local FRAME, STATE = asm.FRAME, 9
+local FRAME, STATE, AT, SIGNAL_AT, WORDS = asm.FRAME, frame.STATE, frame.AT, frame.SIGNAL_AT, frame.WORDS
+local COPY, COPIED, MULTIPLIER = frame.COPY, frame.COPIED, frame.MULTIPLIER
 local ROW, SPAN, SPACE, COUNTERS = tables.ROW, tables.SPAN, tables.SPACE, tables.COUNTERS
 local SPAN_STEPS, ROW_STEPS = 12, 21 -- of a binary search
-local REGISTERS = { bp = 32, call = 120, ip = 128, cs = 136, sp = 152 } -- offsets in struct pt_regs
-local USER_CODE = 0x33 -- segment of 64-bit code
 local END_OF_USER = 47 -- bits of an address
 local NONE, SP, BP, PLT, BP_DEREF, SIGNAL, OUTERMOST = 0, 1, 2, 3, 4, 5, 6 -- enum frame_kind
 local POINTER_RULE = 0x2fff2 -- frame pointer + 16, where the caller's one was saved at CFA - 16
-local SIGNAL_AT = { bp = 120, sp = 160, ip = 168, size = 56 } -- of the stack pointer; size: from bp to ip
-
 local CACHE = { tag = 0, mm = 8, rule = 16, size = 24, bits = 10 } -- a map's value has at most 32 KiB
-local MULTIPLIER = 0x9e3779b97f4a7c15ULL
-local AT = { words = 0 } -- offsets from r9
-for i, name in ipairs { 'ip', 'sp', 'bp', 'first', 'count', 'start', 'end_', 'bias', 'row', 'rows', 'address', 'back',
-  'rule', 'tag', 'mm', 'top', 'frames', 'noted', 'place', 'first_ip', 'first_bp',
-  'room' } do
-  AT[name] = SIGNAL_AT.size + 8 * (i - 1)
-end
-
-local COPY, COPIED = AT.room + 8, 512 -- of the program's stack, from 16 bytes before its stack pointer on
--- The words that a walk has read, if they are few: each with its place in the copy, or beyond it.
-local WORDS = { at = COPY + COPIED, place = 0, word = 8, size = 16, most = 32 }
-local KNOWN = { hash = 0, n = 8, generation = 16, mm = 24, ip = 32, top = 40, bp = 48, words = 56,
-  size = 56 + WORDS.size * WORDS.most, bits = 7 } -- a walk that a CPU has made lately
 
 ---@class Walker
 ---@field tables StackTables
----@field package known Descriptor for each CPU: walks that it has made lately
 ---@field size integer bytes of memory that a walk needs
 ---@field room integer offset there of the number of frames for which there is room
 ---@field frames integer offset there of the number of frames at the end
-local Walker = { size = WORDS.at + WORDS.size * WORDS.most, room = AT.room, frames = AT.frames }
+local Walker = { size = frame.SIZE, room = AT.room, frames = AT.frames }
 Walker.__index = Walker
 
 local walk = {}
@@ -66,18 +47,10 @@ function Walk:count(name)
   a:atomic_add(8, 2, 0, 1)
 end
 
---- Generates code that reads bytes of the program's stack at r3. Jumps if they cannot be read.
-local function read(a, to, size, failed)
-  a:address(1, STATE, to)
-  a:alu('mov', 2, size)
-  a:call 'probe_read_user'
-  a:jump('!=', 0, 0, failed)
-end
-
---- The same with words that are not noted.
+--- Generates code that reads bytes of the program's stack at r3, which are not noted. Jumps if they cannot be read.
 function Walk:read(to, size, failed)
   self.a:store_value(8, STATE, AT.noted, WORDS.most)
-  read(self.a, to, size, failed)
+  frame.read(self.a, to, size, failed)
 end
 
 --- Generates code that asks for the tables of the current process. Uses r0 to r5.
@@ -92,31 +65,6 @@ function Walk:ask()
 end
 
 -- The first frame ---------------------------------------------------------------------------------
-
---- Generates code that takes over the program's registers. Jumps if there are none, or if they are those of code of 32
---- bits.
-function Walk:load_registers(none)
-  local a = self.a
-  a:call 'get_current_task_btf'
-  a:load(8, 1, 0, (types.member('task_struct', 'mm')))
-  a:store(8, FRAME, self.mm, 1)
-  a:store(8, STATE, AT.mm, 1)
-  a:jump('==', 1, 0, none)
-  a:alu_r('mov', 1, 0)
-  a:call 'task_pt_regs'
-  for _, name in ipairs { 'ip', 'sp', 'bp' } do
-    a:load(8, 1, 0, REGISTERS[name])
-    a:store(8, STATE, AT[name], 1)
-    if name ~= 'sp' then a:store(8, STATE, AT['first_' .. name], 1) end
-  end
-  a:load(8, 1, 0, REGISTERS.call) -- negative: the program was interrupted, and has not called the kernel
-  a:alu('rsh', 1, 63)
-  a:alu('xor', 1, 1)
-  a:store(8, STATE, AT.back, 1)
-  a:load(8, 1, 0, REGISTERS.cs)
-  a:alu('and', 1, 0xffff)
-  a:jump('!=', 1, USER_CODE, none)
-end
 
 --- Generates code that finds the spans of the current process. Jumps if there are none.
 function Walk:find_spans(none)
@@ -145,20 +93,6 @@ function Walk:find_spans(none)
   a:label(known)
   a:store(8, STATE, AT.first, 1)
   a:store(8, STATE, AT.count, 2)
-end
-
---- Generates code that copies the end of the program's stack, so that most frames take no call.
-function Walk:copy_stack()
-  local a, failed, done = self.a, self.a:new_label(), self.a:new_label()
-  a:load(8, 3, STATE, AT.sp)
-  a:alu('sub', 3, 16)
-  a:store(8, STATE, AT.top, 3)
-  self:read(COPY, COPIED, failed)
-  a:store_value(8, STATE, AT.noted, 0)
-  a:go(done)
-  a:label(failed)
-  a:store_value(8, STATE, AT.top, -1)
-  a:label(done)
 end
 
 -- The rule of an address --------------------------------------------------------------------------
@@ -383,7 +317,7 @@ function Walk:load_word(cut)
   a:load(8, 1, 4, COPY)
   a:go(loaded)
   a:label(far)
-  read(a, AT.words, 8, cut)
+  frame.read(a, AT.words, 8, cut)
   a:load(8, 1, STATE, AT.words)
   a:label(loaded)
   a:load(8, 2, STATE, AT.noted)
@@ -434,8 +368,7 @@ end
 ---@return Walker?
 function walk.new(levels)
   if jit.arch ~= 'x64' or not types.has_function 'bpf_task_pt_regs' then return end
-  return setmetatable({ tables = tables.new(CACHE.size * 2 ^ CACHE.bits, levels),
-    known = program.memory(KNOWN.size, 2 ^ KNOWN.bits, 'known_walks') }, Walker)
+  return setmetatable({ tables = tables.new(CACHE.size * 2 ^ CACHE.bits, levels) }, Walker)
 end
 
 --- Generates the head of the loop: r8 = the number of frames so far, from 0 to most - 1. The kernel's iterator lets the
@@ -483,9 +416,9 @@ function Walker:generate(a, most, level, none)
   a:call 'map_lookup_elem'
   a:jump('==', 0, 0, none)
   a:store(8, FRAME, one.cache, 0)
-  one:load_registers(none)
+  frame.load_registers(a, one.mm, none)
   one:find_spans(none)
-  one:copy_stack()
+  frame.copy_stack(a)
   for _, name in ipairs { 'start', 'end_', 'frames' } do a:store_value(8, STATE, AT[name], 0) end
   loop(a, most, iterator, labels.again, done)
   a:load(8, 1, STATE, AT.room)
@@ -518,116 +451,6 @@ function Walker:generate(a, most, level, none)
     a:give(iterator, 8)
   end
   for _, place in pairs(places) do a:give(place, 8) end
-end
-
--- Walks that were made lately -------------------------------------------------------------------------
-
---- Generates r1 = what the tables are now: it changes with them.
-local function load_generation(a, walker)
-  a:map_value(1, walker.tables.counters, COUNTERS.generation)
-  a:load(8, 1, 1, 0)
-end
-
---- Generates r0 = the entry of KNOWN for the stack, and notes it at a place on the stack. Jumps if there is none.
-local function find_known(a, walker, entry, other)
-  local key = a:take(8)
-  a:value(2, MULTIPLIER)
-  a:load(8, 1, STATE, AT.top)
-  a:load(8, 3, STATE, AT.mm)
-  a:alu_r('xor', 1, 3)
-  a:alu_r('mul', 1, 2)
-  a:load(8, 3, STATE, AT.ip)
-  a:alu_r('xor', 1, 3)
-  a:alu_r('mul', 1, 2)
-  a:alu('rsh', 1, 64 - KNOWN.bits)
-  a:store(8, FRAME, key, 1)
-  a:map(1, walker.known)
-  a:address(2, FRAME, key)
-  a:call 'map_lookup_elem'
-  a:give(key, 8)
-  a:jump('==', 0, 0, other)
-  a:store(8, FRAME, entry, 0)
-end
-
---- Generates code that looks whether the stack of the current task's program has the words that a walk has read lately:
---- r0 is what note() has kept of it then. Jumps if not. Walker.size bytes of memory are at r9. Uses all registers but
---- CONTEXT and r7.
----@param a Asm
----@param other string label
----@return integer place on the stack, for note()
-function Walker:find(a, other)
-  local entry, mm, found = a:take(8), a:take(8), a:new_label()
-  local one = setmetatable({ a = a, all = self.tables, mm = mm }, Walk)
-  a:store_value(8, FRAME, entry, 0)
-  one:load_registers(other)
-  one:copy_stack()
-  find_known(a, self, entry, other)
-  load_generation(a, self)
-  a:load(8, 2, 0, KNOWN.generation)
-  a:jump_r('!=', 1, 2, other)
-  for known, at in pairs { mm = 'mm', ip = 'first_ip', bp = 'first_bp', top = 'top' } do
-    a:load(8, 1, 0, KNOWN[known])
-    a:load(8, 2, STATE, AT[at])
-    a:jump_r('!=', 1, 2, other)
-  end
-  a:load(8, 8, 0, KNOWN.n)
-  a:jump('==', 8, 0, other)
-  for k = 0, WORDS.most - 1 do
-    local at = KNOWN.words + WORDS.size * k
-    local far, loaded = a:new_label(), a:new_label()
-    a:jump('<=', 8, k, found)
-    a:load(8, 3, 0, at + WORDS.place)
-    a:jump('>', 3, COPIED - 8, far)
-    a:alu_r('add', 3, STATE)
-    a:load(8, 2, 3, COPY)
-    a:go(loaded)
-    a:label(far)
-    a:load(8, 1, STATE, AT.top)
-    a:alu_r('add', 3, 1)
-    read(a, AT.words, 8, other)
-    a:load(8, 2, STATE, AT.words)
-    a:load(8, 0, FRAME, entry)
-    a:label(loaded)
-    a:load(8, 3, 0, at + WORDS.word)
-    a:jump_r('!=', 2, 3, other)
-  end
-  a:label(found)
-  a:load(8, 0, 0, KNOWN.hash)
-  a:give(mm, 8)
-  return entry
-end
-
---- Generates code that keeps a number for the walk that was just made, if its words are noted. Uses r0 to r5.
----@param a Asm
----@param entry integer place on the stack, of find()
----@param hash integer place on the stack
-function Walker:note(a, entry, hash)
-  local done, complete = a:new_label(), a:new_label()
-  a:load(8, 5, FRAME, entry)
-  a:jump('==', 5, 0, done)
-  a:store_value(8, 5, KNOWN.n, 0)
-  a:load(8, 1, STATE, AT.noted)
-  a:jump('>=', 1, WORDS.most, done)
-  load_generation(a, self)
-  a:store(8, 5, KNOWN.generation, 1)
-  for known, at in pairs { mm = 'mm', ip = 'first_ip', bp = 'first_bp', top = 'top' } do
-    a:load(8, 1, STATE, AT[at])
-    a:store(8, 5, KNOWN[known], 1)
-  end
-  a:load(8, 1, FRAME, hash)
-  a:store(8, 5, KNOWN.hash, 1)
-  a:load(8, 2, STATE, AT.noted)
-  for k = 0, WORDS.most - 1 do
-    a:jump('<=', 2, k, complete)
-    for off = 0, WORDS.size - 8, 8 do
-      a:load(8, 1, STATE, WORDS.at + WORDS.size * k + off)
-      a:store(8, 5, KNOWN.words + WORDS.size * k + off, 1)
-    end
-  end
-  a:label(complete)
-  a:load(8, 2, STATE, AT.noted)
-  a:store(8, 5, KNOWN.n, 2)
-  a:label(done)
 end
 
 return walk

@@ -13,6 +13,7 @@ local bit = require 'bit'
 local chain = require 'bpf.gen.chain'
 local kernel_sums = require 'bpf.gen.sums'
 local known_stacks = require 'bpf.tasks.known_stacks'
+local known_walks = require 'bpf.stacks.known_walks'
 local libbpf = require 'bindings.bpf.libbpf'
 local program = require 'bpf.gen.program'
 local sched_switch = require 'bindings.expr.sched_switch'
@@ -74,6 +75,7 @@ function wait_sums.new(plan)
   task_words.init(self, plan, 'wait', { 'switches', 'stackless', 'unkept' })
   self.stacks = program.hash(8, KEPT.size, MOST_STACKS, 'wait_stacks')
   self.chains, self.known_stacks = chain.new(plan.walker), known_stacks.new()
+  self.known_walks = plan.walker and known_walks.new(plan.walker.tables)
   self.rows = kernel_sums.rows(KEY.parts, { nr_cpus = plan.nr_cpus, sides = plan.sides, most = MOST_ROWS,
     kinds = STATES + 1 })
   self.multiplier = random_multiplier()
@@ -191,14 +193,14 @@ end
 --- what generates code that notes a hash for next time.
 function Program:recall(half, other)
   local a, of = self.a, self.of
-  local walker, known = half.part == C.STACK_USER and of.plan.walker, of.known_stacks
-  if walker then
+  local walks, known = half.part == C.STACK_USER and of.known_walks, of.known_stacks
+  if walks then
     of.chains:state(a, other)
-    local entry = walker:find(a, other)
+    local entry = walks:find(a, other)
     return function(hash)
       local none = a:new_label()
       of.chains:state(a, none)
-      walker:note(a, entry, hash)
+      walks:note(a, entry, hash)
       a:label(none)
     end
   elseif known then
