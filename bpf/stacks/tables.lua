@@ -12,9 +12,9 @@ local sys = require 'bindings.base.sys'
 local C = ffi.C
 local tables = {}
 
-local ROWS, SPANS, PROCESSES, ASKED = 2 ^ 22, 2 ^ 15, 8192, 1024
+local ROWS, SPANS, PROCESSES, ASKED = 2 ^ 22, 2 ^ 17, 16384, 1024
 local FIRST_WAIT, LONGEST_WAIT = 1e6, 5e9 -- ns between two readings of a process
-local SWEEP = 5e9 -- ns between two looks for processes that have exited
+local SWEEP = 1e9 -- ns between two looks for processes that have exited
 local QUIET, SOON, LATER = 1e9, 2e6, 20e6 -- ns: when nothing was asked for so long, the next look is later
 local FEW = 0.05 -- of the stacks, which are not worth a line
 local MOST, SHARE = 20e6, 3 -- ns that a look may take; one of so many ns is spent on reading
@@ -54,8 +54,8 @@ function tables.new(cache_size, levels)
     spans = program.mapped(bit.lshift(SPANS, tables.SPAN.shift), 'frame_spans'),
     spaces = program.hash(8, tables.SPACE.size, PROCESSES, 'frame_spaces'),
     asked = program.hash(8, 8, ASKED, 'frame_asked'), counters = program.mapped(COUNTERS.size, 'frame_counts'),
-    cache = program.memory(cache_size, levels, 'frame_cache'), _readings = {}, _pending = {}, _seen = {}, _asked = 0,
-    _changed = 0, _swept = 0, _next = 0,
+    cache = program.memory(cache_size, levels, 'frame_cache'), _readings = {}, _pending = {}, _seen = {}, _count = 0,
+    _asked = 0, _changed = 0, _swept = 0, _next = 0,
   }, Tables)
   self._files = ffi.gc(C.frame_tables_new(ffi.cast('struct frame_row *', self.rows.bytes), ROWS,
     ffi.cast('struct frame_span *', self.spans.bytes), SPANS), C.frame_tables_free)
@@ -72,6 +72,10 @@ function Tables:counted(name) return tonumber(ffi.cast(words_type, self.counters
 ---@param pid integer
 ---@param mm ffi.cdata*|integer its address space in the kernel; 0: that of its next stack
 function Tables:add(pid, mm)
+  if not self._readings[pid] then
+    if self._count == PROCESSES then return end -- its stacks are those of frame pointers
+    self._count, self._readings[pid] = self._count + 1, { wait = FIRST_WAIT / 2, next = 0 }
+  end
   local space, value = ffi.new 'struct frame_space', ffi.new 'uint64_t[2]'
   C.frame_tables_update(self._files, pid, space)
   value[0], value[1] = mm, space.first + bit.lshift(space.count + 0ULL, 32)
@@ -95,7 +99,7 @@ function Tables:_sweep(now)
     if not sys.stat('/proc/' .. pid) then
       C.frame_tables_remove(self._files, pid)
       program.remove(self.spaces, ffi.new('uint64_t[1]', pid))
-      self._readings[pid], self._pending[pid] = nil, nil
+      self._readings[pid], self._pending[pid], self._count = nil, nil, self._count - 1
     end
   end
 end
@@ -113,13 +117,15 @@ function Tables:poll()
     end)
   end
   for pid, mm in pairs(self._pending) do
-    local one = self._readings[pid] or { wait = FIRST_WAIT / 2, next = 0 }
-    self._readings[pid] = one
-    if now >= one.next and sys.now() < now + MOST then
-      one.wait = math.min(2 * one.wait, LONGEST_WAIT)
-      one.next = now + one.wait
+    local one = self._readings[pid]
+    if (not one or now >= one.next) and sys.now() < now + MOST then
       self._pending[pid] = nil
       self:add(pid, mm)
+      one = self._readings[pid]
+      if one then
+        one.wait = math.min(2 * one.wait, LONGEST_WAIT)
+        one.next = now + one.wait
+      end
     end
   end
   self:_sweep(now)
