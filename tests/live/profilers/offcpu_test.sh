@@ -24,6 +24,8 @@ woken() {
 waits_of -- "$TOP/build/workloads/pingpong" -c 0 $count
 woken 'each sleep of ping' ping pong $count
 woken 'each sleep of pong' pong ping $count
+check 'stacks have no frames of the program that writes samples' test "$(grep -c 'futex_wait' "$TMP/out")" -gt 0 -a \
+	"$(grep -c 'bpf_trace_run' "$TMP/out")" -eq 0
 waits_of --depth 3 -- "$TOP/build/workloads/pingpong" -c 0 $count
 woken 'the waker of the waker, and its own one' ping 'pong < ping < pong' $((count - 1))
 waits_of -- "$TOP/build/workloads/states" sleep 30 sleep 20
