@@ -53,9 +53,7 @@ check '--than in the kernel' test "$(wc -l <"$TMP/out")" -le 1
 # Stacks by unwind tables, most of them remembered: none lacks a caller. The process is there before the run.
 if [ "$(uname -m)" = x86_64 ]; then
 	workload pingpong -c 0 $count
-	"$PROFSCRIPT" offcpu --depth 0 --csv --top 1000 -p "$WORKLOAD" >"$TMP/out" 2>"$TMP/err" &
-	tracer=$!
-	wait_ready $tracer
+	start offcpu --depth 0 --csv --top 1000 -p "$WORKLOAD"
 	go
 	wait $tracer
 	check 'the stacks of programs are whole' awk -F, '$3 == "pong" && $4 == "S" && !/when the run began/ {

@@ -24,12 +24,10 @@ check 'frame pointers do not lead there' test "$(awk "$names" "$TMP/fp" | grep -
 
 # Programs in the kernel walk by tables. The process is there before the run, so all of its stacks are walked.
 workload deep 20
-"$PROFSCRIPT" trace -v -e "$event" --call-graph tables -p "$WORKLOAD" >"$TMP/text" 2>"$TMP/err" &
-tracer=$!
-wait_ready $tracer
+start trace -v -e "$event" --call-graph tables -p "$WORKLOAD"
 go
 wait $tracer
-awk "$names" "$TMP/text" | sed 's/^\([^ ]* \)*syscall deep_0/syscall deep_0/' >"$TMP/stacks"
+awk "$names" "$TMP/out" | sed 's/^\([^ ]* \)*syscall deep_0/syscall deep_0/' >"$TMP/stacks"
 check 'tables in the kernel: the whole chain of all calls' test "$(grep -c "^$chain" "$TMP/stacks")" = 20
 check 'tables in the kernel: down to _start' test "$(grep -c "^${chain}main .*_start $" "$TMP/stacks")" = 10
 check 'tables in the kernel: out of a signal handler' test "$(grep -c "^$chain\(on_signal \|\)[_a-z]*restore_rt .*raise main " "$TMP/stacks")" = 10
@@ -46,7 +44,7 @@ for graph in '' =hybrid =fp =dwarf; do
 	esac
 	check "no stack is cut with --call-graph$graph" [ ! -s "$TMP/err" ]
 done
-"$PROFSCRIPT" exec -e "$event" -g --no-kernel-callchain 'count(ev._stack)' -- "$callers" 3000 >"$TMP/count" 2>"$TMP/err"
+"$PROFSCRIPT" exec -m 1024 -e "$event" -g --no-kernel-callchain 'count(ev._stack)' -- "$callers" 3000 >"$TMP/count" 2>"$TMP/err"
 check 'the same stack each time' test "$(grep -c ': 3000$' "$TMP/count")" = 1
 "$PROFSCRIPT" profile -F 997 -g --no-kernel-callchain --flame-graph "$TMP/cpu.folded" -- "$deep" 300000 >/dev/null 2>&1
 check 'profiles reach main without frame pointers' awk '{ all += $NF } /;main;/ { whole += $NF }
