@@ -12,8 +12,8 @@ local EVENT = {
   sample = { 557, 855 }, capture = { 113, 250 }, count = { 113, 132 }, pair = { 105, 207 }, outliers = { 112, 257 },
   keep = { 120, 301 }, states = { 228, 228 },
 }
--- The same with the stack in the kernel.
-local WITH_STACK = { sample = { 776, 2737 }, capture = { 702, 2326 } }
+-- The same with the stack in the kernel. That of `waits` has the program's part, too, by unwind tables.
+local WITH_STACK = { sample = { 776, 2737 }, capture = { 702, 2326 }, waits = { 1000, 1000 } }
 
 --- Returns the cost of an event; nil: it was not measured.
 ---@param way string

@@ -105,7 +105,7 @@ local function traced_functions(matches)
     local module = rest:match '%[(.-)%]'
     if module and matches(name) then by_module[module] = true end
   end
-  return text and traced, nearest.keys(by_module)
+  if text then return traced, nearest.keys(by_module) end
 end
 
 --- Returns the names of the tracepoints or functions that match a glob, sorted, those of modules as 'MODULE:NAME'.

@@ -38,9 +38,15 @@ local COUNTERS = tables.COUNTERS
 ---@field asked Descriptor processes whose tables a program has asked for, with their address spaces
 ---@field cache Descriptor for each CPU: what walks have found lately
 ---@field counters Descriptor
+---@field package _files ffi.cdata* struct frame_tables *
 ---@field package _readings table<integer, { wait: number, next: number }> by process
+---@field package _nr_readings integer
 ---@field package _seen table<number, boolean> the address spaces, by place, of which programs may have kept something
 ---@field package _pending table<integer, ffi.cdata*> processes that will be read, with their address spaces
+---@field package _asked integer requests that were seen so far
+---@field package _changed number when there was a new one, ns
+---@field package _swept number when exited processes were last looked for, ns
+---@field package _next number when poll() does something again, ns
 local Tables = {}
 Tables.__index = Tables
 
@@ -55,7 +61,7 @@ function tables.new(cache_size, levels)
     spaces = program.hash(8, tables.SPACE.size, PROCESSES, 'frame_spaces'),
     asked = program.hash(8, 8, ASKED, 'frame_asked'), counters = program.mapped(COUNTERS.size, 'frame_counts'),
     cache = program.memory(cache_size, levels, 'frame_cache'), _readings = {}, _pending = {}, _seen = {}, _asked = 0,
-    _changed = 0, _swept = 0, _next = 0,
+    _nr_readings = 0, _changed = 0, _swept = 0, _next = 0,
   }, Tables)
   self._files = ffi.gc(C.frame_tables_new(ffi.cast('struct frame_row *', self.rows.bytes), ROWS,
     ffi.cast('struct frame_span *', self.spans.bytes), SPANS), C.frame_tables_free)
@@ -68,10 +74,21 @@ end
 ---@return integer
 function Tables:counted(name) return tonumber(ffi.cast(words_type, self.counters.bytes)[COUNTERS[name] / 8]) end
 
---- Reads the tables of a process, or notes that it has none.
+--- Returns when a process is read; nil: there is no room for one more.
+function Tables:_reading(pid)
+  local one = self._readings[pid]
+  if not one and self._nr_readings < PROCESSES then
+    one = { wait = FIRST_WAIT / 2, next = 0 }
+    self._readings[pid], self._nr_readings = one, self._nr_readings + 1
+  end
+  return one
+end
+
+--- Reads the tables of a process, or notes that it has none. Does nothing if there are too many processes.
 ---@param pid integer
 ---@param mm ffi.cdata*|integer its address space in the kernel; 0: that of its next stack
 function Tables:add(pid, mm)
+  if not self:_reading(pid) then return end
   local space, value = ffi.new 'struct frame_space', ffi.new 'uint64_t[2]'
   C.frame_tables_update(self._files, pid, space)
   value[0], value[1] = mm, space.first + bit.lshift(space.count + 0ULL, 32)
@@ -95,7 +112,7 @@ function Tables:_sweep(now)
     if not sys.stat('/proc/' .. pid) then
       C.frame_tables_remove(self._files, pid)
       program.remove(self.spaces, ffi.new('uint64_t[1]', pid))
-      self._readings[pid], self._pending[pid] = nil, nil
+      self._readings[pid], self._pending[pid], self._nr_readings = nil, nil, self._nr_readings - 1
     end
   end
 end
@@ -113,9 +130,10 @@ function Tables:poll()
     end)
   end
   for pid, mm in pairs(self._pending) do
-    local one = self._readings[pid] or { wait = FIRST_WAIT / 2, next = 0 }
-    self._readings[pid] = one
-    if now >= one.next and sys.now() < now + MOST then
+    local one = self:_reading(pid)
+    if not one then
+      self._pending[pid] = nil -- its next stack asks again
+    elseif now >= one.next and sys.now() < now + MOST then
       one.wait = math.min(2 * one.wait, LONGEST_WAIT)
       one.next = now + one.wait
       self._pending[pid] = nil
@@ -139,6 +157,8 @@ function Tables:report()
     stats.others, whole, cut, no_process)
   if stats.no_room > 0 then
     return summary, ('no room for the unwind tables of %d files: their callers may be missing'):format(stats.no_room)
+  elseif stats.no_spans > 0 then
+    return summary, ('no room for the unwind tables of %d processes: callers may be missing'):format(stats.no_spans)
   elseif no_process > FEW * (whole + cut + no_process) then
     return summary, ('%d of %d stacks are of processes whose unwind tables were not read yet: callers may be missing')
       :format(no_process, whole + cut + no_process)

@@ -18,6 +18,7 @@ enum {
 	PC = 16,
 	MAX_ROWS = 1 << 22,
 	MAX_REMEMBERED = 16,
+	MAX_CIE = 4096, /* bytes: it is read again for each FDE that follows one of another CIE */
 	PLT_SIZE = 11,
 };
 
@@ -296,6 +297,15 @@ static void set_cfa(struct state *s, uint64_t reg, int64_t offset)
 	s->offset = offset;
 }
 
+/* Changes the register or its offset. An expression has neither. */
+static void change_cfa(struct state *s, uint64_t reg, int64_t offset)
+{
+	if (s->kind == FRAME_SP)
+		set_cfa(s, reg, offset);
+	else
+		s->kind = FRAME_OTHER;
+}
+
 static int64_t factored(const struct reader *r, int64_t value)
 {
 	return (int64_t)((uint64_t)value * (uint64_t)r->cie.data_align);
@@ -317,13 +327,13 @@ static void set_rule(struct reader *r, struct cursor *c, struct state *s, uint8_
 		set_cfa(s, reg, factored(r, take_sleb(c)));
 		break;
 	case DW_CFA_def_cfa_register:
-		set_cfa(s, reg, s->offset);
+		change_cfa(s, reg, s->offset);
 		break;
 	case DW_CFA_def_cfa_offset:
-		s->offset = (int64_t)take_uleb(c);
+		change_cfa(s, s->reg, (int64_t)take_uleb(c));
 		break;
 	case DW_CFA_def_cfa_offset_sf:
-		s->offset = factored(r, take_sleb(c));
+		change_cfa(s, s->reg, factored(r, take_sleb(c)));
 		break;
 	case DW_CFA_def_cfa_expression:
 		set_cfa_expression(s, take_part(c, take_uleb(c)));
@@ -374,44 +384,44 @@ static bool advance(struct reader *r, struct cursor *c, uint8_t op, uint64_t *ad
 	return true;
 }
 
-static void execute(struct reader *r, struct cursor c, struct state *s, uint64_t addr, uint64_t end,
-		    bool has_rows)
+static void execute(struct reader *r, struct cursor *c, struct state *s, uint64_t addr,
+		    uint64_t end, bool has_rows)
 {
-	while (c.at < c.end && !c.is_bad) {
-		uint8_t op = (uint8_t)take(&c, 1);
+	while (c->at < c->end && !c->is_bad) {
+		uint8_t op = (uint8_t)take(c, 1);
 		uint64_t next = addr;
 
-		if (advance(r, &c, op, &next)) {
+		if (advance(r, c, op, &next)) {
 			if (has_rows && next > addr)
 				add_row(r, addr, rule_of(s, r->cie.is_signal));
 			if (next < addr || next >= end)
 				return;
 			addr = next;
 		} else if (op >> 6 == 2) {
-			set_saved(r, s, op & 0x3f, AT_CFA, factored(r, (int64_t)take_uleb(&c)));
+			set_saved(r, s, op & 0x3f, AT_CFA, factored(r, (int64_t)take_uleb(c)));
 		} else if (op >> 6 == 3) {
 			restore(r, s, op & 0x3f);
 		} else if (op == DW_CFA_remember_state) {
 			if (r->nr_remembered == MAX_REMEMBERED)
-				c.is_bad = true;
+				c->is_bad = true;
 			else
 				r->remembered[r->nr_remembered++] = *s;
 		} else if (op == DW_CFA_restore_state) {
 			if (r->nr_remembered)
 				*s = r->remembered[--r->nr_remembered];
 			else
-				c.is_bad = true;
+				c->is_bad = true;
 		} else if (op == DW_CFA_GNU_args_size) {
-			take_uleb(&c);
+			take_uleb(c);
 		} else if ((op >= DW_CFA_offset_extended && op <= DW_CFA_val_expression) ||
 			   op == CFA_GNU_NEGATIVE_OFFSET) {
-			set_rule(r, &c, s, op);
+			set_rule(r, c, s, op);
 		} else if (op != DW_CFA_nop && op != DW_CFA_GNU_window_save) {
-			c.is_bad = true;
+			c->is_bad = true;
 		}
 	}
 	if (has_rows)
-		add_row(r, addr, c.is_bad ? (uint32_t)FRAME_OTHER : rule_of(s, r->cie.is_signal));
+		add_row(r, addr, c->is_bad ? (uint32_t)FRAME_OTHER : rule_of(s, r->cie.is_signal));
 }
 
 /* Entries ----------------------------------------------------------------------------------------
@@ -450,13 +460,17 @@ static void read_cie(struct reader *r, struct cursor c)
 	const char *letters;
 	uint64_t size, version;
 	const uint8_t *nul;
+	bool is_long;
 
 	*cie = (struct cie){.at = c.at, .encoding = DW_EH_PE_absptr};
 	size = take(&c, 4);
-	if (size == UINT32_MAX)
+	is_long = size == UINT32_MAX;
+	if (is_long)
 		size = take(&c, 8);
+	if (size > MAX_CIE)
+		return;
 	c = take_part(&c, size);
-	take(&c, size > UINT32_MAX ? 8 : 4);
+	take(&c, is_long && r->is_debug ? 8 : 4);
 	version = take(&c, 1);
 	nul = c.at < c.end ? memchr(c.at, 0, (size_t)(c.end - c.at)) : NULL;
 	if (!nul || (version != 1 && version != 3 && version != 4))
@@ -471,7 +485,7 @@ static void read_cie(struct reader *r, struct cursor c)
 	read_augmentation(cie, &c, letters);
 	cie->state = (struct state){.kind = FRAME_OTHER};
 	r->nr_remembered = 0;
-	execute(r, c, &cie->state, 0, UINT64_MAX, false);
+	execute(r, &c, &cie->state, 0, UINT64_MAX, false);
 	cie->is_known &= !c.is_bad;
 }
 
@@ -488,7 +502,7 @@ static void read_fde(struct reader *r, struct cursor c)
 		return;
 	r->nr_remembered = 0;
 	r->function = r->out->count;
-	execute(r, c, &s, addr, addr + size, true);
+	execute(r, &c, &s, addr, addr + size, true);
 	add_row(r, addr + size, FRAME_NONE);
 }
 

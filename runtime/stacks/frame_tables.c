@@ -135,11 +135,13 @@ static void room_give(struct room *r, struct extent e)
 
 static void room_reclaim(struct room *r)
 {
+	uint32_t n = 0;
+
 	for (uint32_t i = 0; i < r->nr_settled; i++)
 		room_give(r, r->retired[i]);
-	r->nr_retired -= r->nr_settled;
-	memmove(r->retired, r->retired + r->nr_settled, r->nr_retired * sizeof(*r->retired));
-	r->nr_settled = r->nr_retired;
+	for (uint32_t i = r->nr_settled; i < r->nr_retired; i++)
+		r->retired[n++] = r->retired[i];
+	r->nr_settled = r->nr_retired = n;
 }
 
 static void room_fini(struct room *r)
@@ -301,8 +303,12 @@ static void read_mapping(const struct procmaps_line *line, void *arg)
 	struct frame_span *span = &r->spans[r->count];
 	struct table *table;
 
-	r->is_64 |= line->start > UINT32_MAX;
-	if (r->count == MAX_SPANS || (line->path[0] != '/' && strcmp(line->path, "[vdso]")))
+	bool is_64 = line->start > UINT32_MAX;
+
+	r->is_64 |= is_64;
+	/* The vDSO of a program of 32 bits is another one than here. */
+	if (r->count == MAX_SPANS ||
+	    (line->path[0] != '/' && (strcmp(line->path, "[vdso]") || !is_64)))
 		return;
 	table = open_table(r->t, r->pid, line);
 	if (!table)
@@ -384,6 +390,7 @@ static int set_spans(struct frame_tables *t, struct reading *r, struct frame_spa
 	p = make_process(t, r->pid);
 	if (!p || !room_take(&t->span_room, r->count, &e)) {
 		put_all(r);
+		t->stats.no_spans += p != NULL;
 		return p ? -ENOSPC : -ENOMEM;
 	}
 	memcpy(t->spans + e.first, r->spans, r->count * sizeof(*r->spans));

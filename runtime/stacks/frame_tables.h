@@ -30,6 +30,7 @@ struct frame_tables_stats {
 	uint32_t rows, spans;	      /* in use */
 	uint32_t others;	      /* rows whose rule has no form here */
 	uint32_t no_room, unreadable; /* files without rows: why */
+	uint32_t no_spans;	      /* processes without spans, for which there was no room */
 	uint64_t build_ns;	      /* time it took to read files */
 };
 

@@ -36,8 +36,13 @@ struct slot {
 struct stack {
 	uint64_t first; /* index into words */
 	uint32_t space; /* address space; 0: unknown, or there is no user part */
-	uint16_t nr_kernel, nr_user;
+	uint16_t nr_kernel;
+	uint16_t nr_user : 14, own : 2; /* enum own_frames */
 };
+
+/* The first frames of a stack: those of a program of this process, which has written the sample,
+ * and of its caller. They are not the event's. */
+enum own_frames { OWN_UNKNOWN, OWN_NONE, OWN_PROGRAM, OWN_PROGRAM_AND_STUB };
 
 struct stacks {
 	struct symbols *symbols;
@@ -376,12 +381,37 @@ static void find_user(struct stacks *s, uint32_t space, uint64_t back, struct fr
 		find_function(s, &place, 0, out);
 }
 
+/* Returns whether the name of a frame in the kernel begins so, and contains the part. */
+static bool is_frame_of(struct stacks *s, uint64_t address, const char *begin, const char *part)
+{
+	struct frame frame = {.address = address};
+
+	find_kernel(s, 1, &frame);
+	return frame.symbol && !strncmp(frame.symbol, begin, strlen(begin)) &&
+	       strstr(frame.symbol, part);
+}
+
+static enum own_frames find_own(struct stacks *s, const struct stack *stack)
+{
+	const uint64_t *words = s->words + stack->first;
+
+	/* Programs have names that begin with ps_, after a tag. */
+	if (stack->nr_kernel < 3 || !is_frame_of(s, words[0], "bpf_prog_", "_ps_") ||
+	    !is_frame_of(s, words[1], "bpf_trace_run", ""))
+		return OWN_NONE;
+	return is_frame_of(s, words[2], "__bpf_trace_", "") ? OWN_PROGRAM_AND_STUB : OWN_PROGRAM;
+}
+
 bool stacks_frame(struct stacks *s, uint32_t id, uint32_t index, struct frame *out)
 {
-	const struct stack *stack = id < s->count ? &s->stacks[id] : NULL;
+	struct stack *stack = id < s->count ? &s->stacks[id] : NULL;
 	bool innermost;
 
 	*out = (struct frame){0};
+	if (stack && stack->own == OWN_UNKNOWN)
+		stack->own = find_own(s, stack) & 3;
+	if (stack && stack->own > OWN_NONE)
+		index += stack->own;
 	if (!stack || index >= (uint32_t)stack->nr_kernel + stack->nr_user)
 		return false;
 	out->address = s->words[stack->first + index];

@@ -24,6 +24,8 @@ woken() {
 waits_of -- "$TOP/build/workloads/pingpong" -c 0 $count
 woken 'each sleep of ping' ping pong $count
 woken 'each sleep of pong' pong ping $count
+check 'stacks have no frames of the program that writes samples' test "$(grep -c 'futex_wait' "$TMP/out")" -gt 0 -a \
+	"$(grep -c 'bpf_trace_run' "$TMP/out")" -eq 0
 waits_of --depth 3 -- "$TOP/build/workloads/pingpong" -c 0 $count
 woken 'the waker of the waker, and its own one' ping 'pong < ping < pong' $((count - 1))
 waits_of -- "$TOP/build/workloads/states" sleep 30 sleep 20
@@ -51,9 +53,7 @@ check '--than in the kernel' test "$(wc -l <"$TMP/out")" -le 1
 # Stacks by unwind tables, most of them remembered: none lacks a caller. The process is there before the run.
 if [ "$(uname -m)" = x86_64 ]; then
 	workload pingpong -c 0 $count
-	"$PROFSCRIPT" offcpu --depth 0 --csv --top 1000 -p "$WORKLOAD" >"$TMP/out" 2>"$TMP/err" &
-	tracer=$!
-	wait_ready $tracer
+	start offcpu --depth 0 --csv --top 1000 -p "$WORKLOAD"
 	go
 	wait $tracer
 	check 'the stacks of programs are whole' awk -F, '$3 == "pong" && $4 == "S" && !/when the run began/ {

@@ -40,7 +40,8 @@ refused 'a container without a name' 2 '--container takes names of containers, .
 
 # The tasks of a group, and of groups in it.
 in_group() { # NAME COMMS ARG...
-	table cgroups exec -e raw_syscalls:sys_enter 'count(ev._comm)' "${@:3}"
+	table cgroups exec -v -e raw_syscalls:sys_enter 'count(ev._comm)' "${@:3}"
+	expect_line "$1: the recording is read" '^profscript: [1-9][0-9]* events' "$TMP/err"
 	check "$1" test "$(cut -d , -f 1 "$TMP/got" | sort | xargs)" = "$2"
 }
 in_group 'a group with those in it' 'cat ls sh' --cgroups web

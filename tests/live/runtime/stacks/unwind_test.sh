@@ -24,12 +24,10 @@ check 'frame pointers do not lead there' test "$(awk "$names" "$TMP/fp" | grep -
 
 # Programs in the kernel walk by tables. The process is there before the run, so all of its stacks are walked.
 workload deep 20
-"$PROFSCRIPT" trace -v -e "$event" --call-graph tables -p "$WORKLOAD" >"$TMP/text" 2>"$TMP/err" &
-tracer=$!
-wait_ready $tracer
+start trace -v -e "$event" --call-graph tables -p "$WORKLOAD"
 go
 wait $tracer
-awk "$names" "$TMP/text" | sed 's/^\([^ ]* \)*syscall deep_0/syscall deep_0/' >"$TMP/stacks"
+awk "$names" "$TMP/out" | sed 's/^\([^ ]* \)*syscall deep_0/syscall deep_0/' >"$TMP/stacks"
 check 'tables in the kernel: the whole chain of all calls' test "$(grep -c "^$chain" "$TMP/stacks")" = 20
 check 'tables in the kernel: down to _start' test "$(grep -c "^${chain}main .*_start $" "$TMP/stacks")" = 10
 check 'tables in the kernel: out of a signal handler' test "$(grep -c "^$chain\(on_signal \|\)[_a-z]*restore_rt .*raise main " "$TMP/stacks")" = 10

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The rows of real files find the same callers as libdw, in a memory whose words follow from their
  * addresses; and damaged tables do no harm. */
+#include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <setjmp.h>
@@ -190,6 +191,60 @@ static void of_programs(void **state)
 	assert_true(kinds[FRAME_SP] > 1000);
 }
 
+/* Finds the tables of a file, in memory that may be changed. */
+static Elf_Data *find_tables(Elf *elf)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+	size_t names;
+
+	assert_int_equal(elf_getshdrstrndx(elf, &names), 0);
+	while ((scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &sh))
+		if (!strcmp(elf_strptr(elf, names, sh.sh_name), ".eh_frame"))
+			return elf_rawdata(scn, NULL);
+	fail();
+	return NULL;
+}
+
+/* A function that has a linker's stub, whose CFA has no offset that could be changed, and a bad
+ * CIE: where its rules are unknown, those of its functions are, too. */
+static void changed_expression(void **state)
+{
+	static const uint8_t
+		tables[] = {20,	  0,	0,    0,    0,	  0,	0,    0,    1,	  'z',	'R',
+			    0,	  1,	0x78, 16,   1,	  0x03, 0x0c, 7,    8,	  0x90, 1,
+			    0,	  0, /* CIE: CFA = sp + 8 */
+			    40,	  0,	0,    0,    28,	  0,	0,    0,    0,	  0x10, 0,
+			    0,	  0,	1,    0,    0,	  0, /* FDE: 0x1000 to 0x1100 */
+			    0x0f, 11,	0x77, 8,    0x80, 0,	0x3f, 0x1a, 0x3b, 0x2a, 0x33,
+			    0x24, 0x22, 0x41, 0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+			    0xff, 0x7f, 0,    0,    0,	  0,	0,    0,    0};
+	enum { IN_CIE = 22 };
+	int fd = open(path_of("/libc.so"), O_RDONLY);
+	struct frame_rows rows;
+	Elf_Data *data;
+	Elf *elf;
+
+	(void)state;
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	data = find_tables(elf);
+	memcpy(data->d_buf, tables, sizeof(tables));
+	assert_int_equal(frame_rows_read(elf, &rows), 0);
+	assert_int_equal(rows.count, 3);
+	assert_int_equal(rows.rows[0].addr, 0x1000);
+	assert_int_equal(frame_kind(rows.rows[0].rule), FRAME_PLT);
+	assert_int_equal(rows.rows[1].addr, 0x1001);
+	assert_int_equal(frame_kind(rows.rows[1].rule), FRAME_OTHER);
+	assert_int_equal(rows.rows[2].addr, 0x1100);
+	assert_int_equal(frame_kind(rows.rows[2].rule), FRAME_NONE);
+	free(rows.rows);
+	((uint8_t *)data->d_buf)[IN_CIE] = 0x3f; /* no instruction */
+	assert_int_equal(frame_rows_read(elf, &rows), -ENOENT);
+	elf_end(elf);
+	close(fd);
+}
+
 /* A copy of a file's tables in which bytes are changed. */
 static void damaged(void **state)
 {
@@ -197,21 +252,14 @@ static void damaged(void **state)
 	int fd = open(path, O_RDONLY);
 	struct frame_rows rows;
 	uint32_t random = 1;
-	Elf_Scn *scn = NULL;
-	Elf_Data *data = NULL;
 	uint8_t *original;
-	GElf_Shdr sh;
-	size_t names;
+	Elf_Data *data;
 	Elf *elf;
 
 	(void)state;
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
-	assert_int_equal(elf_getshdrstrndx(elf, &names), 0);
-	while (!data && (scn = elf_nextscn(elf, scn)) && gelf_getshdr(scn, &sh))
-		if (!strcmp(elf_strptr(elf, names, sh.sh_name), ".eh_frame"))
-			data = elf_rawdata(scn, NULL);
-	assert_non_null(data);
+	data = find_tables(elf);
 	original = malloc(data->d_size);
 	memcpy(original, data->d_buf, data->d_size);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -237,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_libc),
 		cmocka_unit_test(of_programs),
+		cmocka_unit_test(changed_expression),
 		cmocka_unit_test(damaged),
 	};
 
