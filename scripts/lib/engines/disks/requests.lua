@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Requests of disks, from when they are queued until they are complete, by disk, operation, task and file.
-local block_devices = require 'lib.engines.block_devices'
+local block_devices = require 'lib.engines.disks.block_devices'
 local failure = require 'bindings.base.failure'
 local file_blocks = require 'lib.engines.disks.file_blocks'
 local fs = require 'lib.fs'
