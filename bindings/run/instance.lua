@@ -131,8 +131,13 @@ local function drop_lacking(self, handlers)
   if type(handlers) ~= 'table' or not self.script.profiler.optional then return end
   local lacking, has_others = {}, false
   for key in pairs(handlers) do
-    local name = type(key) == 'string' and key:match '^([%w_]+:[%w_]+)%f[/%z]'
-    if name and not self.set.catalog:has(name) then lacking[#lacking + 1] = key else has_others = has_others or name end
+    local is_event = type(key) ~= 'string' -- start() has requested it
+    local name = not is_event and key:match '^([%w_]+:[%w_]+)%f[/%z]'
+    if name and not self.set.catalog:has(name) then
+      lacking[#lacking + 1] = key
+    else
+      has_others = has_others or is_event or name
+    end
   end
   table.sort(lacking)
   for _, key in ipairs(has_others and lacking or {}) do

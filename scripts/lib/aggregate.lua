@@ -73,9 +73,9 @@ local function least(a, b) return wide.is_less(b, a) and b or a end
 
 local function greatest(a, b) return wide.is_less(a, b) and b or a end
 
+--- add: source of the statement that adds v to the value of id i; values: number of arguments before the keys; width:
 --- numbers by id; total: which of them is the sum; merge: makes two values one. A histogram takes about 4 KiB, hence
 --- the lower limit. The bucket of a linear histogram is a part of its key.
---- lower limit. The bucket of a linear histogram is a part of its key.
 local KINDS = {
   count = { max_keys = 65536, add = 'values[i] = values[i] + 1', values = 0, merge = add },
   sum = { max_keys = 65536, add = 'local at = 2 * i ' .. ADD_WIDE, values = 1, width = 2, total = 0, merge = add },

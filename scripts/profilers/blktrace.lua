@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Latency of block requests between consecutive stages.
-local block_devices = require 'lib.engines.block_devices'
-local block_requests = require 'lib.engines.block_requests'
+local block_devices = require 'lib.engines.disks.block_devices'
+local block_requests = require 'lib.engines.disks.block_requests'
 local tables = require 'lib.table'
 
 return {

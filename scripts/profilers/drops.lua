@@ -34,21 +34,24 @@ is a packet of a Unix socket. What network cards drop is not seen.]],
     local found = report.new(opt, out, session)
     local dropped = counter.new { 'reason', 'location', 'protocol' }
     local drop, reset = session.event { 'skb:kfree_skb' }, session.event { 'tcp:tcp_send_reset' }
-    found:learn(drop)
-    found:learn(reset)
+    found:set_names(drop)
     local has_reason = drop.fields.reason ~= nil -- since Linux 5.17
     local function count(ev)
       local reason = has_reason and ev.reason or report.NOT_KNOWN
       dropped:add(1, reason, ev.location, ev.protocol)
       if opt.each then found:print_drop(ev, reason) end
     end
-    return {
+    local handlers = {
       [drop] = count,
-      [reset] = function(ev) found:sent_reset(ev) end,
       ['tcp:tcp_retransmit_skb'] = function(ev) found:resend(ev) end,
       ['tcp:tcp_receive_reset'] = function(ev) found:received_reset(ev) end,
       interval = function() found:print(dropped) end,
       stop = function() found:print(dropped) end,
     }
+    if reset then
+      found:set_names(reset)
+      handlers[reset] = function(ev) found:sent_reset(ev) end
+    end
+    return handlers
   end,
 }

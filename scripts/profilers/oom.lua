@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Processes that are killed for lack of memory, and who asked for it.
 local map = require 'lib.map'
+local rows = require 'lib.engines.rows'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
 
@@ -52,7 +53,7 @@ A process that asks beyond the limit of its control group is seen as well.]],
   start = function(opt, out, session)
     local ours, tries, freed, orders, dying = threads.new(session, opt), map.new(), map.new(), map.new(), map.new()
     local spec, handlers = tables.new('oom', columns()), {}
-    local function named(pid) return ('%s (%d)'):format(session.task_name(pid), pid) end
+    local function named(pid) return rows.task(session, pid) end
 
     local killed = session.event { 'oom:mark_victim' }
     handlers[killed] = function(ev)
@@ -76,8 +77,7 @@ A process that asks beyond the limit of its control group is seen as well.]],
       end
     end
     function handlers.exit(ev)
-      tries:take(ev._tid)
-      freed:take(ev._tid)
+      for _, of_task in ipairs { tries, freed, orders } do of_task:take(ev._tid) end
     end
     local gone = session.event { 'sched:sched_process_exit' }
     if gone then

@@ -2,7 +2,7 @@
 --- UDP datagrams by process and peer.
 local datagrams = require 'lib.engines.net.datagrams'
 local threads = require 'lib.threads'
-local transfers = require 'lib.engines.net.transfers'
+local typed_events = require 'lib.engines.typed_events'
 
 return {
   summary = 'UDP datagrams by process and peer, with bytes and response times',
@@ -33,7 +33,7 @@ may go to many, as those of a server do. In recordings there are neither.
       interval = function() seen:print() end,
       stop = function() seen:print() end,
     }
-    if not transfers.can_be_typed(opt, session, 'sock:sock_send_length') then
+    if not typed_events.has(opt, session, 'sock:sock_send_length') then
       handlers['sock:sock_send_length/protocol == 17 && ret > 0/'] = function(ev) seen:add(ev, true, -1, 0, 0) end
       handlers['sock:sock_recv_length/protocol == 17 && ret > 0 && !(flags & 2)/'] = function(ev)
         seen:add(ev, false, -1, 0, 0)

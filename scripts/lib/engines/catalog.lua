@@ -20,8 +20,8 @@ function catalog.entries()
   return all, message
 end
 
---- Returns all events. Probes, breakpoints and those of catalog.typed() are there by their syntax: 'kprobe:FUNCTION'.
---- Fails if the kernel has no types.
+--- Returns the tracepoints with typed arguments, or the functions of the kernel, that a pattern such as 'fentry:vfs_*'
+--- matches. Fails if the kernel has no types.
 ---@param pattern string
 ---@return { name: string, kind: string }[]? entries nil: it is no such pattern
 function catalog.typed(pattern)

@@ -24,3 +24,7 @@ counts_are 'resets' resets 3-7 < <(
 	sed -nE 's/.*receive_reset.*family=AF_INET .* dport=([0-9]+) .* daddr=([0-9.]+) .*/received,\2:\1,,/p
 		s/.*receive_reset.*family=AF_INET6 .* dport=([0-9]+) .* daddrv6=([^ ]+) .*/received,[\2]:\1,,/p' "$TMP/text")
 check '--each: a row for each' test "$("$PROFSCRIPT" drops --each --csv --input "$DATA/drops.data" | grep -c ^packet,)" -eq "$(wc -l <"$TMP/text")"
+"$PROFSCRIPT" record --input "$DATA/drops.data" -e skb:kfree_skb -o "$TMP/part.data" 2>/dev/null
+"$PROFSCRIPT" drops --csv --input "$TMP/part.data" >"$TMP/part" 2>"$TMP/err"
+check 'a recording of drops alone' diff <(grep ^drops, "$TMP/out" | cut -d, -f3-) <(grep ^drops, "$TMP/part" | cut -d, -f3-)
+expect_line 'it says that there are no resets' 'the recording has no tcp:tcp_send_reset: resets that were sent are missing' "$TMP/err"

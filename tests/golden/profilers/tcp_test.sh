@@ -18,3 +18,5 @@ check 'accepts' test "$(grep -c 'newstate=TCP_SYN_RECV' "$TMP/text")" -eq "$(awk
 check 'resets' test "$(grep -c 'tcp_receive_reset' "$TMP/text")" -eq "$(total resets)"
 expect_outputs tcp tcp tcp
 expect_output tcp-rows tcp tcp --than 1ms --connects 20us --states
+csv tcp --input "$DATA/tcp.data" --top 1 --sort received
+check '--sort: the first of all rows' test "$(awk -F, 'NR > 1 { print $3 }' "$TMP/out" | cut -d' ' -f1)" = tcpserver

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Paths of files by their device and inode, as events of the kernel have them.
 local fs = require 'lib.fs'
+local mounts = require 'lib.engines.files.mounts'
 
 local inodes = {}
 
@@ -15,15 +16,17 @@ Inodes.__index = Inodes
 ---@return Inodes
 function inodes.new(is_live) return setmetatable({ is_live = is_live, mounts = {}, names = {} }, Inodes) end
 
+--- Returns a device as the list of mounts has it.
+local function device_of(dev) return ('%d:%d'):format(math.floor(dev / MINORS), dev % MINORS) end
+
 --- Returns where the file system of a device is mounted; '': it is not known.
 local function mount_of(self, dev)
   local found = self.mounts[dev]
   if found then return found end
-  local numbers = ('%d:%d'):format(math.floor(dev / MINORS), dev % MINORS)
+  local device = device_of(dev)
   found = ''
-  for line in (self.is_live and fs.read '/proc/self/mountinfo' or ''):gmatch '[^\n]+' do
-    local of, root, mount = line:match '^%S+ %S+ (%S+) (%S+) (%S+)'
-    if of == numbers and root == '/' and found == '' then found = mount end
+  for _, mount in ipairs(self.is_live and mounts.of 'self' or {}) do
+    if mount.device == device and mount.root == '/' and found == '' then found = mount.path end
   end
   self.mounts[dev] = found
   return found
@@ -41,7 +44,7 @@ function Inodes:name(dev, inode)
     local mount = mount_of(self, dev)
     local path = mount ~= '' and inode < 2 ^ 32 and fs.of_inode(mount, inode)
     name = path and path:gsub(' %(deleted%)$', '') or ('inode %d of %s'):format(inode,
-      mount ~= '' and mount or ('%d:%d'):format(math.floor(dev / MINORS), dev % MINORS))
+      mount ~= '' and mount or device_of(dev))
     of_dev[inode] = name
   end
   return name

@@ -43,7 +43,7 @@ end
 --- A request is given to the device.
 function DiskLoad:issue(id, waited) self.waited[id] = self.waited[id] + waited end
 
---- A request has ended, ns after it began; nil: nobody knows when it ended.
+--- A request has ended, ns after it began; nil: it is not known when it ended.
 function DiskLoad:finish(id, now, bytes, ns)
   count_time(self, id, now)
   self.depth[id] = self.depth[id] - 1

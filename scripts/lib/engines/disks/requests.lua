@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- Requests of disks, from when they are queued until they are complete, by disk, operation, task and file.
-local block_devices = require 'lib.engines.block_devices'
+local block_devices = require 'lib.engines.disks.block_devices'
 local failure = require 'bindings.base.failure'
 local file_blocks = require 'lib.engines.disks.file_blocks'
 local fs = require 'lib.fs'
 local load = require 'lib.engines.disks.load'
-local nearest = require 'lib.nearest'
 local objects = require 'lib.objects'
+local rows = require 'lib.engines.rows'
 local tables = require 'lib.table'
 local threads = require 'lib.threads'
+local typed_events = require 'lib.engines.typed_events'
 local unreported = require 'lib.unreported'
 
 local requests = { LABELS = { 'device', 'op', 'task', 'file' } } -- what can make a row
@@ -21,7 +22,7 @@ local OPS = { 'read', 'write', 'discard', 'flush', 'other' }
 local SECTOR = 512
 local MINORS = 2 ^ 20 -- of a device's number
 local MERGED = 'block:block_rq_merge'
-local TYPED = 'tp_btf:block_rq_complete'
+local COMPLETE, TYPED = 'block:block_rq_complete', 'tp_btf:block_rq_complete'
 local NONE = 0 -- in place of what makes no row
 
 --- Returns the operation that the letters of a request stand for.
@@ -42,14 +43,7 @@ Requests.__index = Requests
 ---@param request_of fun(ev: Ev): integer, integer, number, integer reads the device, sector and bytes of a request
 ---@return DiskRequests
 function requests.new(opt, out, session, request_of)
-  local shown = {}
-  for _, word in ipairs(requests.LABELS) do shown[word] = false end
-  for word in opt.by:gmatch '[^,]+' do
-    if shown[word] == nil then
-      failure.usage("--by: no column '%s'%s", word, nearest.hint(word, requests.LABELS))
-    end
-    shown[word] = true
-  end
+  local shown = rows.shown(opt.by, requests.LABELS)
   local devices, time = block_devices.all(), tables.time_column
   return setmetatable({
     opt = opt, out = out, session = session, request_of = request_of, shown = shown, devices = devices,
@@ -128,14 +122,13 @@ local function completion(self)
   local opt, session, finish = self.opt, self.session, ender(self)
   local major, minor = (fs.line '/proc/sys/kernel/osrelease' or ''):match '^(%d+)%.(%d+)'
   local has_disk = (tonumber(major) or 0) * 100 + (tonumber(minor) or 0) >= 514
-  local only_perf = opt.input or opt.record or opt.push or opt.capture == 'perf'
-  if has_disk and not only_perf and session.supports(TYPED) then
+  if has_disk and typed_events.has(opt, session, COMPLETE) then
     return session.event { TYPED }, function(ev)
       local major_of, minor_of, sector, bytes = self.request_of(ev)
       finish(major_of * MINORS + minor_of, sector, ev._time, bytes)
     end
   end
-  return session.event { 'block:block_rq_complete' }, function(ev)
+  return session.event { COMPLETE }, function(ev)
     finish(ev.dev, ev.sector, ev._time, ev.nr_sector * SECTOR)
   end
 end
@@ -178,7 +171,7 @@ local function labels(self, id)
   local keys = self.load.keys
   local dev, op, pid, file = keys:part(id, 1), keys:part(id, 2), keys:part(id, 3), keys:part(id, 4)
   if not dev then return { device = '(other)' } end
-  return { device = self.devices:name(dev), op = OPS[op], task = ('%s (%d)'):format(self.session.task_name(pid), pid),
+  return { device = self.devices:name(dev), op = OPS[op], task = rows.task(self.session, pid),
     file = file == -1 and '[metadata]' or self.files and self.files.names[file] or nil }
 end
 
@@ -190,7 +183,7 @@ end
 --- Prints the load since the last report.
 ---@param time number
 function Requests:print(time)
-  local rows = {}
+  local list = {}
   self.load:each(time, function(id, found, figures)
     local is_idle = not found or found:stats().count == 0
     if is_idle and figures.most == 0 then return end
@@ -199,15 +192,13 @@ function Requests:print(time)
     row.bytes, row.queue, row.most, row.busy = figures.bytes, figures.queue, figures.most, figures.busy
     row.wait_ns = row.calls > 0 and figures.waited_ns / row.calls or nil
     row.id = id
-    rows[#rows + 1] = row
+    list[#list + 1] = row
   end)
-  table.sort(rows, function(a, b)
+  table.sort(list, function(a, b)
     if a.queue ~= b.queue then return a.queue > b.queue end
     return a.id < b.id
   end)
-  if self.opt.sort then rows = tables.sorted(self.spec, rows, self.opt.sort) end
-  for i = self.opt.top + 1, #rows do rows[i] = nil end
-  self.out:table(self.spec, rows)
+  rows.print(self.out, self.spec, list, self.opt.top)
   self.load:clear(time)
 end
 

@@ -4,6 +4,7 @@
 local bit = require 'bit'
 local fs = require 'lib.fs'
 local intern = require 'lib.intern'
+local mounts = require 'lib.engines.files.mounts'
 
 local open_files = { NONE = 0 } -- NONE: id of what is not a file, such as a socket
 
@@ -36,24 +37,11 @@ end
 --- Returns where a link of a process in /proc leads; nil: the process is gone, or belongs to a recording.
 local function link(self, pid, name) return self.is_live and fs.link(('/proc/%s/%s'):format(pid, name)) or nil end
 
-local function unescaped(path)
-  return (path:gsub('\\(%d%d%d)', function(octal) return string.char(tonumber(octal, 8)) end))
-end
-
---- Reads the mount points of a namespace, by one of its processes.
-local function add_mounts(self, namespace, pid)
-  local list = {}
-  for line in (fs.read(('/proc/%s/mountinfo'):format(pid)) or ''):gmatch '[^\n]+' do
-    list[#list + 1] = unescaped(line:match '^%S+ %S+ %S+ %S+ (%S+)' or '')
-  end
-  self.mounts[namespace] = list
-end
-
 --- Returns the namespace of a process's mounts.
 local function namespace_of(self, pid)
   local namespace = link(self, pid, 'ns/mnt') or link(self, SELF, 'ns/mnt')
   if not namespace then return '' end
-  if not self.mounts[namespace] then add_mounts(self, namespace, pid) end
+  if not self.mounts[namespace] then self.mounts[namespace] = mounts.of(pid) end
   return namespace
 end
 
@@ -99,7 +87,8 @@ end
 ---@return string path, string mount
 function OpenFiles:path(id)
   local path, longest = self.keys:part(id, 2), ''
-  for _, mount in ipairs(self.mounts[self.keys:part(id, 1)] or {}) do
+  for _, one in ipairs(self.mounts[self.keys:part(id, 1)] or {}) do
+    local mount = one.path
     local is_below = mount == '/' and path:find '^/' or path == mount or path:sub(1, #mount + 1) == mount .. '/'
     if is_below and #mount >= #longest then longest = mount end
   end

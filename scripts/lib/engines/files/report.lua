@@ -2,11 +2,10 @@
 --- The report of files: operations by process, kind and file, and slow ones as rows.
 local array = require 'lib.array'
 local calls = require 'lib.engines.files.calls'
-local failure = require 'bindings.base.failure'
 local hist = require 'lib.hist'
 local intern = require 'lib.intern'
 local names = require 'lib.names'
-local nearest = require 'lib.nearest'
+local rows = require 'lib.engines.rows'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local units = require 'lib.units'
@@ -29,14 +28,7 @@ FileReport.__index = FileReport
 ---@param out Output
 ---@param session Session
 function report.new(opt, out, session)
-  local shown = {}
-  for _, word in ipairs(report.LABELS) do shown[word] = false end
-  for word in opt.by:gmatch '[^,]+' do
-    if shown[word] == nil then
-      failure.usage("--by: no column '%s'%s", word, nearest.hint(word, report.LABELS))
-    end
-    shown[word] = true
-  end
+  local shown = rows.shown(opt.by, report.LABELS)
   tables.record('slow', SLOW)
   local time = tables.time_column
   return setmetatable({
@@ -52,8 +44,6 @@ function report.new(opt, out, session)
     }),
   }, FileReport)
 end
-
-local function task_of(self, pid) return ('%s (%d)'):format(self.session.task_name(pid), pid) end
 
 --- Returns the function that adds an operation.
 ---@return FileAdder
@@ -74,7 +64,7 @@ end
 
 --- Prints a slow operation.
 function FileReport:slow(ev, pid, file, operation, ns, ret)
-  local out, task, op, path = self.out, task_of(self, pid), calls.name(operation), self.files:path(file)
+  local out, task, op, path = self.out, rows.task(self.session, pid), calls.name(operation), self.files:path(file)
   if out.format == 'text' then
     local result = ret < 0 and names.errno(ret) or ret
     out:stamp(ev._time, text.safe((' files: %s: %s of %s = %s, %s'):format(task, op, path, result, units.time(ns))))
@@ -87,13 +77,13 @@ end
 local function labels(self, id)
   if id == MAX_ROWS then return { task = OTHER, op = '', file = '', mount = '' } end
   local path, mount = self.files:path(self.keys:part(id, 2))
-  return { task = task_of(self, self.keys:part(id, 1)), op = calls.name(self.keys:part(id, 3)), file = path,
+  return { task = rows.task(self.session, self.keys:part(id, 1)), op = calls.name(self.keys:part(id, 3)), file = path,
     mount = mount }
 end
 
 --- Returns the rows: entries with the same texts are one.
 local function rows_of(self)
-  local rows, by_key, last = {}, {}, self.keys:count() - 1
+  local list, by_key, last = {}, {}, self.keys:count() - 1
   for id = 0, self.keys:overflow() > 0 and MAX_ROWS or last do
     local found = (id <= last or id == MAX_ROWS) and self.hists:get(id)
     if found then
@@ -102,27 +92,25 @@ local function rows_of(self)
       local key = table.concat(parts, '\n')
       local same = by_key[key]
       if not same then
-        same, by_key[key], rows[#rows + 1] = row, row, row
+        same, by_key[key], list[#list + 1] = row, row, row
         same.hist, same.bytes, same.err, same.key = hist.new(self.opt.than), 0, 0, key
       end
       same.hist:merge(found)
       same.bytes, same.err = same.bytes + self.bytes[id], same.err + self.errors[id]
     end
   end
-  for _, row in ipairs(rows) do tables.latency_row(row, row.hist) end
-  return rows
+  for _, row in ipairs(list) do tables.latency_row(row, row.hist) end
+  return list
 end
 
 --- Prints the operations since the last report.
 function FileReport:draw()
-  local rows, by = rows_of(self), self.opt.sort
-  table.sort(rows, function(a, b)
+  local list = rows_of(self)
+  table.sort(list, function(a, b)
     if a.total_ns ~= b.total_ns then return a.total_ns > b.total_ns end
     return a.key < b.key
   end)
-  if by then rows = tables.sorted(self.spec, rows, by) end
-  for i = self.opt.top + 1, #rows do rows[i] = nil end
-  self.out:table(self.spec, rows)
+  rows.print(self.out, self.spec, list, self.opt.top)
 end
 
 --- Prints them, and begins anew.

@@ -3,6 +3,7 @@
 local array = require 'lib.array'
 local bit = require 'bit'
 local report = require 'lib.engines.locks.report'
+local rows = require 'lib.engines.rows'
 local threads = require 'lib.threads'
 
 local band = bit.band
@@ -60,7 +61,7 @@ local function cycles_of(session, owners, addresses, seen, waits_longer)
     until tid == first
     return list
   end
-  local function named(tid) return ('%s (%d)'):format(session.task_name(tid), tid) end
+  local function named(tid) return rows.task(session, tid) end
   return function(time, than)
     local lines = {}
     for _, first in ipairs(seen) do

@@ -2,6 +2,7 @@
 --- The report of lock: waits by lock, type, caller and owner.
 local aggregate = require 'lib.aggregate'
 local hist = require 'lib.hist'
+local rows = require 'lib.engines.rows'
 local tables = require 'lib.table'
 local text = require 'bindings.base.text'
 local wait_totals = require 'lib.engines.off_cpu.wait_totals'
@@ -116,7 +117,7 @@ local function entries(self)
   return totals:entries(function(id)
     local pid, stack, what = totals:part(id, 1), totals:part(id, 3), totals:part(id, 4)
     local type_of = pid > 0 and self.user_type or self.kernel_type
-    local entry = { task = pid > 0 and ('%s (%d)'):format(session.task_name(pid), pid) or '[kernel]',
+    local entry = { task = pid > 0 and rows.task(session, pid) or '[kernel]',
       lock = self.names[id], type = type_of(what % KINDS), stack = stack, caller = caller_of(self, stack, pid > 0),
       owner = owner_of(self, math.floor(what / KINDS)) }
     local shown = table.concat({ entry.lock, entry.task, entry.type, entry.caller, entry.owner or '',
@@ -131,10 +132,8 @@ end
 --- Prints the waits since the last report, and the threads that wait for each other.
 ---@param time number
 function Report:print(time)
-  local rows, list = {}, entries(self)
-  for i = 1, math.min(#list, self.opt.top) do rows[i] = list[i] end
-  self.out:table(self.spec, rows)
-  for _, row in ipairs(self.opt.call_graph and rows or {}) do
+  local printed = rows.print(self.out, self.spec, entries(self), self.opt.top)
+  for _, row in ipairs(self.opt.call_graph and printed or {}) do
     if row.stack >= 0 then
       self.out:print(('%s, %s, %s:'):format(row.lock, row.type, row.caller))
       for _, line in ipairs(self.session.stack_lines(row.stack)) do self.out:print('    ' .. line) end

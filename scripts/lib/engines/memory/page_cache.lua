@@ -2,9 +2,8 @@
 --- What happens to the page cache, by file and task: pages that are added, removed and written, and faults.
 local bit = require 'bit'
 local counter = require 'lib.counter'
-local failure = require 'bindings.base.failure'
 local inodes = require 'lib.engines.disks.inodes'
-local nearest = require 'lib.nearest'
+local rows = require 'lib.engines.rows'
 local tables = require 'lib.table'
 
 local page_cache = { LABELS = { 'task', 'file' } } -- what can make a row
@@ -25,13 +24,7 @@ PageCache.__index = PageCache
 ---@param session Session
 ---@return PageCache
 function page_cache.new(opt, out, session)
-  local shown = { task = false, file = false }
-  for word in opt.by:gmatch '[^,]+' do
-    if shown[word] == nil then
-      failure.usage("--by: no column '%s'%s", word, nearest.hint(word, page_cache.LABELS))
-    end
-    shown[word] = true
-  end
+  local shown = rows.shown(opt.by, page_cache.LABELS)
   local self = setmetatable({ opt = opt, out = out, session = session, shown = shown, sums = {},
     inodes = inodes.new(not opt.input) }, PageCache)
   local columns = { { name = 'task', show = shown.task } }
@@ -67,30 +60,28 @@ end
 
 --- Prints what has happened since the last report.
 function PageCache:print()
-  local rows, by_key, shown, session = {}, {}, self.shown, self.session
+  local list, by_key, shown, session = {}, {}, self.shown, self.session
   for _, name in ipairs(COLUMNS) do
     self.sums[name]:each(function(value, dev, inode, pid)
       local is_other = type(dev) ~= 'number'
-      local task = shown.task and (is_other and '(other)' or ('%s (%d)'):format(session.task_name(pid), pid))
+      local task = shown.task and (is_other and '(other)' or rows.task(session, pid))
       local file = shown.file and (is_other and '(other)' or self.inodes:name(dev, tonumber(inode)))
       local key = ('%s\n%s'):format(task or '', file or '')
       local row = by_key[key]
       if not row then
         row = { task = task, file = file, key = key, total = 0 }
         for _, column in ipairs(COLUMNS) do row[column] = 0 end
-        by_key[key], rows[#rows + 1] = row, row
+        by_key[key], list[#list + 1] = row, row
       end
       row[name], row.total = row[name] + value * (name ~= 'faults' and PAGE or 1), row.total + value
     end)
     self.sums[name]:clear()
   end
-  table.sort(rows, function(a, b)
+  table.sort(list, function(a, b)
     if a.total ~= b.total then return a.total > b.total end
     return a.key < b.key
   end)
-  if self.opt.sort then rows = tables.sorted(self.spec, rows, self.opt.sort) end
-  for i = self.opt.top + 1, #rows do rows[i] = nil end
-  self.out:table(self.spec, rows)
+  rows.print(self.out, self.spec, list, self.opt.top)
 end
 
 return page_cache

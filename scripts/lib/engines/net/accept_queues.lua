@@ -4,7 +4,7 @@ local array = require 'lib.array'
 local failure = require 'lib.failure'
 local fs = require 'lib.fs'
 local tables = require 'lib.table'
-local transfers = require 'lib.engines.net.transfers'
+local typed_events = require 'lib.engines.typed_events'
 
 local accept_queues = {}
 
@@ -39,7 +39,7 @@ AcceptQueues.__index = AcceptQueues
 ---@param read fun(ev: Ev, queues: AcceptQueues) calls queues:add()
 ---@return AcceptQueues
 function accept_queues.follow(handlers, session, opt, out, read)
-  if not transfers.can_be_typed(opt, session, 'sock:sk_data_ready') then
+  if not typed_events.has(opt, session, 'sock:sk_data_ready') then
     failure.unavailable '--queues needs live events, and a kernel with BTF and sock:sk_data_ready (Linux 6.4)'
   end
   local self = setmetatable({ out = out, ports = {}, overflows = overflows(),

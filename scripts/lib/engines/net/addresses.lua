@@ -19,8 +19,9 @@ local function word(bytes, i) return ((bytes[i] * 256 + bytes[i + 1]) * 256 + by
 ---@class Addresses
 ---@field v4 fun(bytes: any): integer returns the id of an address of 4 bytes
 ---@field v6 fun(bytes: any): integer returns the id of an address of 16 bytes; an IPv4 address in it has that of v4()
----@field v6 fun(bytes: any): integer returns the id of an address of 16 bytes; an IPv4 address in it has that of v4
---- of a packet
+---@field sockaddr fun(bytes: any): integer, integer returns the id of the address and the port in a struct sockaddr
+---@field of_words fun(a: integer, b: integer, c: integer, d: integer): integer returns the id of an address by its
+--- words in the order of a packet
 ---@field text fun(id: integer): string? returns an address as text; nil: it is not known
 ---@field with_port fun(id: integer, port: integer): string? returns '10.0.0.1:80' or '[::1]:80'
 

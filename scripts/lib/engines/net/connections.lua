@@ -37,9 +37,8 @@ local WIDTH = IN_STATE + STATES
 
 --- Indexes of what a slot has, for on_report and on_end.
 connections.AT = { WAY = WAY, OWNER = OWNER, PEER = PEER, PEER_PORT = PEER_PORT, PORT = PORT, LOCAL = LOCAL,
-  SINCE = SINCE, CONNECT = CONNECT, ENDED = ENDED, OPENED = OPENED, FAILED = FAILED, SENT = SENT, RECEIVED = RECEIVED,
-  RETRANSMITS = RETRANSMITS, RESETS = RESETS, ANSWERS = ANSWERS, ANSWERS_NS = ANSWERS_NS, ANSWERS_MAX = ANSWERS_MAX,
-  ALL = ALL, ENTRY = ENTRY, REPORT = REPORT, IN_STATE = IN_STATE }
+  SINCE = SINCE, CONNECT = CONNECT, ENDED = ENDED, OPENED = OPENED, ANSWERS_MAX = ANSWERS_MAX, ALL = ALL, ENTRY = ENTRY,
+  REPORT = REPORT, IN_STATE = IN_STATE }
 
 --- Addresses in the kernel as numbers, which are the keys of a table.
 local function key_of(address) return tonumber(address - KERNEL) end
@@ -57,6 +56,8 @@ local function key_of(address) return tonumber(address - KERNEL) end
 ---@field package _used integer slots that were ever used
 ---@field package _known_from number the end of the last gap
 ---@field left_out integer connections for which there was no room
+---@field sees_ends boolean tcp:tcp_destroy_sock is there
+---@field listens table<integer, boolean> ports at which sockets listen, for set_before()
 local Connections = {}
 Connections.__index = Connections
 

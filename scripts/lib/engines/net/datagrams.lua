@@ -4,6 +4,7 @@ local addresses = require 'lib.engines.net.addresses'
 local array = require 'lib.array'
 local bit = require 'bit'
 local intern = require 'lib.intern'
+local rows = require 'lib.engines.rows'
 local tables = require 'lib.table'
 
 local datagrams = {}
@@ -93,30 +94,29 @@ function Datagrams:lost(gap) self.known_from = math.max(self.known_from, gap.to)
 
 --- Prints the sums since the last report, and clears them.
 function Datagrams:print()
-  local keys, sums, rows, top = self.keys, self.sums, {}, {}
+  local keys, sums, list = self.keys, self.sums, {}
   for id = 0, keys:count() - 1 do
     local at, pid, port = id * WIDTH, keys:part(id, 1), keys:part(id, 4)
     local answers = sums[at + ANSWERS]
     if sums[at + SENT] + sums[at + RECEIVED] > 0 then
-      rows[#rows + 1] = { task = ('%s (%d)'):format(self.session.task_name(pid), pid), port = port > 0 and port or nil,
+      list[#list + 1] = { task = rows.task(self.session, pid), port = port > 0 and port or nil,
         peer = self.addresses.with_port(keys:part(id, 2), keys:part(id, 3)), sent = sums[at + SENT],
         sent_bytes = sums[at + SENT_BYTES], received = sums[at + RECEIVED], received_bytes = sums[at + RECEIVED_BYTES],
-        response_ns = answers > 0 and math.floor(sums[at + ANSWERS_NS] / answers) or nil,
+        response_ns = rows.mean(sums[at + ANSWERS_NS], answers),
         response_max_ns = answers > 0 and sums[at + ANSWERS_MAX] or nil }
     end
     for i = at, at + WIDTH - 1 do sums[i] = 0 end
   end
-  table.sort(rows, function(a, b)
+  table.sort(list, function(a, b)
     local x, y = a.sent_bytes + a.received_bytes, b.sent_bytes + b.received_bytes
     if x ~= y then return x > y end
     if a.task ~= b.task then return a.task < b.task end
     if a.port ~= b.port then return (a.port or 0) < (b.port or 0) end
     return (a.peer or '') < (b.peer or '')
   end)
-  for i = 1, math.min(#rows, self.opt.top) do top[i] = rows[i] end
-  self.out:table(self.spec, top)
+  rows.print(self.out, self.spec, list, self.opt.top)
   if keys:overflow() > 0 then
-    self.out:warn(('udp: there are more than %d peers: others are one, and left out'):format(MAX))
+    self.out:warn(('udp: there are more than %d peers: others are left out'):format(MAX))
   end
 end
 

@@ -5,6 +5,7 @@ local counter = require 'lib.counter'
 local event_names = require 'lib.sql.names'
 local names = require 'lib.names'
 local public_event = require 'bindings.view.public_event'
+local rows = require 'lib.engines.rows'
 local tables = require 'lib.table'
 
 local report = {}
@@ -41,9 +42,9 @@ function report.new(opt, out, session)
   }, Report)
 end
 
---- Learns how the fields of an event are called.
+--- Sets the names of the numbers in the fields of an event.
 ---@param event Event
-function Report:learn(event)
+function Report:set_names(event)
   self.texts[event.name] = event_names.texts(public_event.real(event))
   if event.name == 'tcp:tcp_send_reset' then self.has_reason = event.fields.reason ~= nil end
 end
@@ -108,13 +109,12 @@ end
 
 --- Prints the entries of a counter as a table, and clears it.
 local function print_table(self, spec, counts, row_of)
-  local rows = {}
+  local list = {}
   counts:each(function(n, ...)
-    if #rows >= self.opt.top then return end
     local row = row_of(...)
-    row.count, rows[#rows + 1] = n, row
+    row.count, list[#list + 1] = n, row
   end)
-  self.out:table(spec, rows)
+  rows.print(self.out, spec, list, self.opt.top)
   counts:clear()
 end
 

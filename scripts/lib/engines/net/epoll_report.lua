@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- The report of epoll: waits by process, descriptor and what has ended them.
 local epoll_waits = require 'lib.engines.net.epoll_waits'
+local rows = require 'lib.engines.rows'
 local tables = require 'lib.table'
 
 local report = {}
@@ -40,28 +41,26 @@ function Report:print_handled(key, ev, ns)
     'handled')
 end
 
-local function mean(sum, n) return n > 0 and math.floor(sum / n) or nil end
-
 --- Prints the sums since the last report.
 function Report:print()
-  local waits, rows, top = self.waits, {}, {}
+  local waits, list = self.waits, {}
   local sums = waits.sums
   waits:take(function(key, at)
     local pid, fd, by = waits:parts(key)
     local woken, handled = sums[at + AT.WOKEN], sums[at + AT.HANDLED]
-    rows[#rows + 1] = { task = ('%s (%d)'):format(self.session.task_name(pid), pid), fd = fd, woken_by = by,
+    list[#list + 1] = { task = rows.task(self.session, pid), fd = fd, woken_by = by,
       waits = sums[at + AT.WAITS], events = sums[at + AT.EVENTS], waited_ns = sums[at + AT.WAITED],
-      latency_ns = mean(sums[at + AT.LATENCY], woken), latency_max_ns = woken > 0 and sums[at + AT.LATENCY_MAX] or nil,
-      handling_ns = mean(sums[at + AT.HANDLING], handled),
+      latency_ns = rows.mean(sums[at + AT.LATENCY], woken),
+      latency_max_ns = woken > 0 and sums[at + AT.LATENCY_MAX] or nil,
+      handling_ns = rows.mean(sums[at + AT.HANDLING], handled),
       handling_max_ns = handled > 0 and sums[at + AT.HANDLING_MAX] or nil }
   end)
-  table.sort(rows, function(a, b)
+  table.sort(list, function(a, b)
     if a.waits ~= b.waits then return a.waits > b.waits end
     if a.task ~= b.task then return a.task < b.task end
     return a.fd < b.fd or a.fd == b.fd and a.woken_by < b.woken_by
   end)
-  for i = 1, math.min(#rows, self.opt.top) do top[i] = rows[i] end
-  self.out:table(self.spec, top)
+  rows.print(self.out, self.spec, list, self.opt.top)
   if waits.keys:overflow() > 0 then self.out:warn 'epoll: there are too many keys: some waits are left out' end
 end
 

@@ -4,6 +4,7 @@ local array = require 'lib.array'
 local connections = require 'lib.engines.net.connections'
 local intern = require 'lib.intern'
 local names = require 'lib.names'
+local rows = require 'lib.engines.rows'
 local tables = require 'lib.table'
 local wait_totals = require 'lib.engines.off_cpu.wait_totals'
 
@@ -127,11 +128,10 @@ end
 --- Returns the columns that say which entry a row is about.
 local function named(self, pid, peer, port, way)
   local ids = self.live.addresses
-  return { task = ('%s (%d)'):format(self.session.task_name(pid), pid), port = way == IN and port or nil,
+  return { task = rows.task(self.session, pid), port = way == IN and port or nil,
     peer = (way == IN and ids.text(peer) or ids.with_port(peer, port)) or '[open before]' }
 end
 
-local function mean(sum, n) return n > 0 and math.floor(sum / n) or nil end
 local function present(n) return n > 0 and n or nil end
 
 local function row_of(self, id)
@@ -140,9 +140,9 @@ local function row_of(self, id)
   for i, name in ipairs(SUMS) do value[name] = sums[entry + i - 1] end
   row.connections, row.failed, row.sent, row.received = value.OPENED, value.FAILED, value.SENT, value.RECEIVED
   row.retransmits, row.resets = value.RETRANSMITS, value.RESETS
-  row.connect_ns, row.connect_max_ns = mean(sums[entry + CONNECT_NS], sums[entry + CONNECTS]),
+  row.connect_ns, row.connect_max_ns = rows.mean(sums[entry + CONNECT_NS], sums[entry + CONNECTS]),
     present(sums[entry + CONNECT_MAX])
-  row.response_ns, row.response_max_ns = mean(value.ANSWERS_NS, value.ANSWERS), present(sums[entry + ANSWERS_MAX])
+  row.response_ns, row.response_max_ns = rows.mean(value.ANSWERS_NS, value.ANSWERS), present(sums[entry + ANSWERS_MAX])
   row.longest_ns = present(sums[entry + LONGEST])
   return row
 end
@@ -157,26 +157,24 @@ local function is_before(a, b)
 end
 
 local function print_states(self)
-  local states, rows = self.states, {}
+  local states = self.states
   local list = states:entries(function(id)
     local what = states:part(id, 4)
     local row = named(self, states:part(id, 1), states:part(id, 2), states:part(id, 3), math.floor(what / STATES))
     row.state = names.tcp_state(what % STATES)
     return row, table.concat({ row.task, row.state, row.peer, row.port or '' }, '\n')
   end)
-  for i = 1, math.min(#list, self.opt.top) do rows[i] = list[i] end
-  self.out:table(self.states_spec, rows)
+  rows.print(self.out, self.states_spec, list, self.opt.top)
   states:finish(self.out, 'tcp')
 end
 
 --- Prints the sums since the last report.
 function Report:print()
-  local rows, top = {}, {}
+  local list = {}
   self.live:report()
-  for id = 0, self.keys:count() - 1 do rows[id + 1] = row_of(self, id) end
-  table.sort(rows, is_before)
-  for i = 1, math.min(#rows, self.opt.top) do top[i] = rows[i] end
-  self.out:table(self.spec, top)
+  for id = 0, self.keys:count() - 1 do list[id + 1] = row_of(self, id) end
+  table.sort(list, is_before)
+  rows.print(self.out, self.spec, list, self.opt.top)
   if self.states then print_states(self) end
   if self.keys:overflow() > 0 then
     self.out:warn(('tcp: there are more than %d peers: others are left out'):format(MAX))

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- What sockets send and receive: by the tracepoints sock:sock_*_length, or by typed events, which also have the ends
 --- of connections that were open before the run.
-local btf = require 'bindings.bpf.btf'
+local typed_events = require 'lib.engines.typed_events'
 
 local transfers = {}
 
@@ -20,17 +20,6 @@ local function listening_ports()
     if file then file:close() end
   end
   return ports
-end
-
---- Returns whether the events of a tracepoint can have structures of the kernel. They are not in recordings, and not
---- sent.
----@param opt table
----@param session Session
----@param tracepoint string
----@return boolean
-function transfers.can_be_typed(opt, session, tracepoint)
-  return not (opt.input or opt.record or opt.push or opt.capture == 'perf') and session.supports(tracepoint)
-    and btf.kernel() ~= nil
 end
 
 --- Adds the handlers of accepts, which say by the address of the peer who accepts.
@@ -57,13 +46,13 @@ end
 ---@param live Connections
 ---@param readers TransferReaders
 function transfers.follow(handlers, session, opt, out, live, readers)
-  if not (opt.input or opt.record or opt.push or opt.capture == 'perf') then
+  if typed_events.has_programs(opt) then
     follow_accepts(handlers, session, opt, live, readers.peer_of)
   end
   if not (opt.input or session.supports(SENT)) then
     return out:warn 'tcp: this kernel does not report what is sent and received (Linux has since 6.3)'
   end
-  if not transfers.can_be_typed(opt, session, SENT) then
+  if not typed_events.has(opt, session, SENT) then
     handlers[('sock:sock_send_length/protocol == %d && ret > 0/'):format(TCP)] = function(ev) live:sent(ev) end
     -- Without what MSG_PEEK only looks at.
     handlers[('sock:sock_recv_length/protocol == %d && ret > 0 && !(flags & 2)/'):format(TCP)] = function(ev)

@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --- What `sched` prints: long waits with who ran meanwhile, runs, and the tables of tasks and CPUs.
 local cpu_runs = require 'lib.engines.sched.cpu_runs'
+local rows = require 'lib.engines.rows'
 local sched_switch = require 'bindings.expr.sched_switch'
 local tables = require 'lib.table'
+local units = require 'lib.units'
 local unreported = require 'lib.unreported'
 
 local report = {}
@@ -17,12 +19,12 @@ local function once(show)
   return function(row) return row.is_first and show(row) or '' end
 end
 
-local function new_specs(by_thread, units)
+local function new_specs(by_thread)
   local waits = tables.new('sched-wait', {
     { name = 'task', width = 16, align = 'left', text = once(function(row) return row.task end) },
     { name = 'tid', width = 7, align = 'right', text = once(function(row) return tostring(row.tid) end) },
     { name = 'wait_ns', title = 'wait', width = 9, align = 'right', metric = 'none',
-      text = once(function(row) return units(row.wait_ns) end) },
+      text = once(function(row) return units.time(row.wait_ns) end) },
     { name = 'cpu', width = 4, align = 'right', metric = 'label' }, { name = 'behind', width = 16 },
     { name = 'behind_tid', width = 10, align = 'right', metric = 'label' },
     { name = 'ran_ns', title = 'ran', width = 9, align = 'right', unit = 'ns' },
@@ -61,7 +63,7 @@ Report.__index = Report
 ---@return SchedReport
 function report.new(opt, out, session)
   local self = setmetatable({ opt = opt, out = out, session = session }, Report)
-  self.waits, self.of_tasks, self.of_cpus = new_specs(opt.perins, require('lib.units').time)
+  self.waits, self.of_tasks, self.of_cpus = new_specs(opt.perins)
   return self
 end
 
@@ -71,22 +73,23 @@ function Report:of(followed) self.followed = followed end
 
 --- Prints a wait, with a row for each task that ran meanwhile.
 function Report:wait(tid, _, from, to, behind)
-  local rows, name = {}, self.followed.name
+  local list, name = {}, self.followed.name
   for i, one in ipairs(behind) do
-    rows[i] = { is_first = i == 1, task = name(tid), tid = tid, wait_ns = to - from, cpu = one.cpu,
+    list[i] = { is_first = i == 1, task = name(tid), tid = tid, wait_ns = to - from, cpu = one.cpu,
       behind = one.tid == 0 and IDLE or one.tid == cpu_runs.HOLE and HOLE or name(one.tid), behind_tid = one.tid,
       ran_ns = one.ns, runs = one.runs }
   end
-  self.out:table(self.waits, rows, to)
+  self.out:table(self.waits, list, to)
 end
+
+local function ms(ns) return ns and ns / 1e6 or '-' end
 
 --- Prints a run.
 ---@param run SchedRun
 function Report:run(run)
-  local function ms(ns) return ns and ns / 1e6 end
   self.out:row({ 'end', seconds(tonumber(self.session.printed_time(run.time))), 'cpu', run.cpu, 'task', run.name,
-    'tid', run.tid, 'off_ms', ms(run.off) or '-', 'state', sched_switch.STATES[run.state] or '-',
-    'wait_ms', ms(run.wait) or '-', 'run_ms', ms(run.run) }, 'sched-run')
+    'tid', run.tid, 'off_ms', ms(run.off), 'state', sched_switch.STATES[run.state] or '-',
+    'wait_ms', ms(run.wait), 'run_ms', ms(run.run) }, 'sched-run')
 end
 
 local function add(to, task)
@@ -97,26 +100,25 @@ end
 --- Prints the sums since the last report.
 ---@param time number
 function Report:print(time)
-  local rows, by_key, printed_time = {}, {}, self.session.printed_time
+  local list, by_key, printed_time = {}, {}, self.session.printed_time
   self.followed.report(function(task)
     local key = self.opt.perins and task.tid or task.name
     local row = by_key[key]
     if not row then
       row = { task = task.name, tid = task.tid, runtime_ns = 0, waits = 0, wait_ns = 0, max_ns = 0 }
-      by_key[key], rows[#rows + 1] = row, row
+      by_key[key], list[#list + 1] = row, row
     end
     add(row, task)
   end)
-  for _, row in ipairs(rows) do
+  for _, row in ipairs(list) do
     row.avg_ns = row.waits > 0 and row.wait_ns / row.waits or 0
     row.max_end = row.waits > 0 and tonumber(printed_time(row.longest_end)) or nil
   end
-  table.sort(rows, function(a, b)
+  table.sort(list, function(a, b)
     if a.wait_ns ~= b.wait_ns then return a.wait_ns > b.wait_ns end
     return a.tid < b.tid
   end)
-  for i = #rows, self.opt.top + 1, -1 do rows[i] = nil end
-  self.out:table(self.of_tasks, rows, time)
+  rows.print(self.out, self.of_tasks, list, self.opt.top, time)
   local cpus = {}
   self.followed.cpus:report(time, function(cpu, ns)
     cpus[#cpus + 1] = { cpu = cpu.cpu, busy_percent = 100 * cpu.busy / ns, waiting = cpu.waited / ns, most = cpu.most,

@@ -49,7 +49,6 @@ local UNKNOWN = '<...>'
 ---@field name fun(tid: integer): string
 ---@field renamed fun(ev: Ev) takes the records of tasks that get a name, or begin
 ---@field report fun(each: fun(task: SchedTask)) calls a function with each task, and begins the next report
----@field unfinished integer waits of which the end is not known
 
 ---@class SchedTaskSettings
 ---@field chosen fun(tid: integer): boolean whether a task is reported
@@ -210,7 +209,7 @@ function tasks.new(given)
   local sums, queue = new_sums(names.of), new_queue(cpus, migrations)
   -- By task: 1 + its CPU; 1 + when it left it, in which state; how long it was off it and waited before its run.
   local on_cpu, left, states, off, wait = array.new(max), array.new(max), array.new(max), array.new(max), array.new(max)
-  local self = { cpus = cpus, name = names.of, renamed = names.forget, report = sums.report, unfinished = 0 }
+  local self = { cpus = cpus, name = names.of, renamed = names.forget, report = sums.report }
 
   local function put_run(tid, cpu, now, began)
     local is_known = off[tid] >= 0
@@ -226,7 +225,7 @@ function tasks.new(given)
       sums.run(tid, now - began)
       if on_run then put_run(tid, cpu, now, began) end
     end
-    if queue.finish(tid, now) >= 0 then self.unfinished = self.unfinished + 1 end
+    queue.finish(tid, now)
     on_cpu[tid], left[tid], states[tid] = 0, now + 1, state
     if sched_switch.is_runnable(bits, preempted) then queue.begin(tid, cpu, now) end
   end

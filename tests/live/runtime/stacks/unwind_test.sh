@@ -44,7 +44,7 @@ for graph in '' =hybrid =fp =dwarf; do
 	esac
 	check "no stack is cut with --call-graph$graph" [ ! -s "$TMP/err" ]
 done
-"$PROFSCRIPT" exec -e "$event" -g --no-kernel-callchain 'count(ev._stack)' -- "$callers" 3000 >"$TMP/count" 2>"$TMP/err"
+"$PROFSCRIPT" exec -m 1024 -e "$event" -g --no-kernel-callchain 'count(ev._stack)' -- "$callers" 3000 >"$TMP/count" 2>"$TMP/err"
 check 'the same stack each time' test "$(grep -c ': 3000$' "$TMP/count")" = 1
 "$PROFSCRIPT" profile -F 997 -g --no-kernel-callchain --flame-graph "$TMP/cpu.folded" -- "$deep" 300000 >/dev/null 2>&1
 check 'profiles reach main without frame pointers' awk '{ all += $NF } /;main;/ { whole += $NF }

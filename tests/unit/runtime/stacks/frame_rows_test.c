@@ -289,7 +289,7 @@ int main(void)
 		cmocka_unit_test(damaged),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("frame_rows", tests, NULL, NULL);
 }
 
 #else

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- Names and numbers of block devices, and the disks that partitions are on (blktrace).
+--- Names and numbers of block devices, and the disks that partitions are on (blktrace, iostat).
 local fs = require 'lib.fs'
 
 local block_devices = {}
