@@ -103,7 +103,7 @@ function Tables:add(pid, mm)
   self._seen[place] = true
 end
 
---- Forgets processes that have exited.
+--- Removes processes that have exited.
 function Tables:_sweep(now)
   if now < self._swept + SWEEP then return end
   self._swept = now

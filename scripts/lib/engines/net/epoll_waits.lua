@@ -51,7 +51,7 @@ function EpollWaits:enter(ev)
     local sums, at, ns = self.sums, self.left_key[tid] * WIDTH, ev._time - self.left[tid]
     sums[at + HANDLED], sums[at + HANDLING] = sums[at + HANDLED] + 1, sums[at + HANDLING] + ns
     if ns > sums[at + HANDLING_MAX] then sums[at + HANDLING_MAX] = ns end
-    if ns >= self.than then self.on_handled(self.left_key[tid], ev, ns) end
+    if ns > self.than then self.on_handled(self.left_key[tid], ev, ns) end
   end
   self.since[tid], self.fds[tid], self.woken[tid], self.left[tid] = ev._time, ev.epfd, 0, 0
 end
