@@ -6,7 +6,13 @@
 #include "decode/decoder.h"
 #include "decode/sample.h"
 
-enum { MOST = 64, APART = 10000000 /* ns: more is another event */ };
+enum {
+	MOST = 64,
+	APART = 10000000, /* ns: more is another event */
+	/* A recording with more, which no tool makes, has no twins. */
+	MOST_ATTRIBUTES = 4096,
+	MOST_LAST = 1 << 20
+};
 
 struct last { /* sample of a tracepoint on a CPU */
 	uint64_t hash, time, seen;
@@ -70,8 +76,10 @@ int twins_new(const struct decoder *d, uint32_t nr_rings, struct twins **out)
 		return -ENOMEM;
 	t->decoder = d;
 	t->attributes = calloc(decoder_nr_attrs(d) + 1, sizeof(*t->attributes));
-	if (t->attributes)
+	if (t->attributes && decoder_nr_attrs(d) <= MOST_ATTRIBUTES)
 		find(t);
+	if ((uint64_t)nr_rings * t->nr_kinds > MOST_LAST)
+		t->nr_kinds = 0;
 	if (t->nr_kinds)
 		t->last = calloc((size_t)nr_rings * t->nr_kinds, sizeof(*t->last));
 	if (!t->attributes || (t->nr_kinds && !t->last)) {
