@@ -174,7 +174,7 @@ struct source_account {
 	 * are their samples; or the bytes of all events together that programs capture. */
 	bool is_sum;
 	uint64_t read;
-	uint64_t dropped; /* of these, samples that were told as lost */
+	uint64_t dropped; /* of these, samples that were reported lost or are there twice */
 };
 
 /* First member of every source's struct. */

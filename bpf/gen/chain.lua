@@ -106,7 +106,7 @@ local function table_frames(a, walker, max, memory, level, none)
   a:load(8, 9, FRAME, memory)
   a:alu('add', 9, STATE)
   a:store(8, 9, walker.room, 1)
-  a:alu_r('add', 7, 0) -- through memory, so that the verifier does not tell the places of chains apart
+  a:alu_r('add', 7, 0) -- through memory, so that the verifier does not follow each place of a chain
   a:alu_r('sub', 7, 9)
   a:store(8, 9, walker.frames, 7)
   a:load(8, 7, 9, walker.frames)

@@ -34,8 +34,9 @@ function stack_walks.are_wanted(run) return mode_of(run) == 'tables' end
 function StackWalks:walker()
   local run = self._run
   if self._walker == nil then
-    local is_possible = mode_of(run) ~= 'fp' and not run.in_kernel:has_foreign_pids()
-    self._walker = is_possible and walk.new(chain.LEVELS) or false
+    local mode = mode_of(run)
+    local is_wanted = mode == 'tables' or mode ~= 'fp' and walk.is_quick()
+    self._walker = is_wanted and not run.in_kernel:has_foreign_pids() and walk.new(chain.LEVELS) or false
     local named = self._walker and not program.is_dry() and processes.pids(run.opt.pids or {}) or {}
     for _, pid in ipairs(named) do self._walker.tables:add(pid, 0) end
   end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-only
---- The frame of a walk: what is kept of it in memory, and how it begins. That is the memory of a map, because of values
---- on a program's own stack the verifier knows too much: it would take the walks after each outcome of a comparison for
---- different ones. Its address is in r9.
+--- The frame of a walk: what is kept of it in memory, and how it begins. That is the memory of a map, because the
+--- verifier tracks the values on a program's own stack: it would follow the walk anew after each outcome of a
+--- comparison. Its address is in r9.
 local asm = require 'bpf.gen.asm'
 local types = require 'bpf.gen.kernel_types'
 

@@ -12,9 +12,9 @@ local sys = require 'bindings.base.sys'
 local C = ffi.C
 local tables = {}
 
-local ROWS, SPANS, PROCESSES, ASKED = 2 ^ 22, 2 ^ 15, 8192, 1024
+local ROWS, SPANS, PROCESSES, ASKED = 2 ^ 22, 2 ^ 17, 16384, 1024
 local FIRST_WAIT, LONGEST_WAIT = 1e6, 5e9 -- ns between two readings of a process
-local SWEEP = 5e9 -- ns between two looks for processes that have exited
+local SWEEP = 1e9 -- ns between two looks for processes that have exited
 local QUIET, SOON, LATER = 1e9, 2e6, 20e6 -- ns: when nothing was asked for so long, the next look is later
 local FEW = 0.05 -- of the stacks, which are not worth a line
 local MOST, SHARE = 20e6, 3 -- ns that a look may take; one of so many ns is spent on reading
@@ -103,7 +103,7 @@ function Tables:add(pid, mm)
   self._seen[place] = true
 end
 
---- Forgets processes that have exited.
+--- Removes processes that have exited.
 function Tables:_sweep(now)
   if now < self._swept + SWEEP then return end
   self._swept = now

@@ -18,12 +18,12 @@ static ssize_t name_of(int fd, char *path, uint64_t size)
 	return n < 0 ? -errno : n;
 }
 
-int32_t inode_path(const char *mount, uint64_t inode, char *path, uint64_t size)
+int32_t inode_path(const char *mount, uint32_t inode, char *path, uint64_t size)
 {
 	union {
 		struct file_handle head;
 		uint32_t words[4];
-	} handle = {.words = {2 * sizeof(uint32_t), INODE32_AND_GENERATION, (uint32_t)inode, 0}};
+	} handle = {.words = {2 * sizeof(uint32_t), INODE32_AND_GENERATION, inode, 0}};
 	int folder = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
 	struct stat st, root;
 	ssize_t n;

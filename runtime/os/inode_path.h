@@ -11,4 +11,4 @@
  * if there is no such file, and -EPERM without CAP_DAC_READ_SEARCH. File systems whose handles are
  * others than those of ext4 also return -ESTALE.
  */
-int32_t inode_path(const char *mount, uint64_t inode, char *path, uint64_t size);
+int32_t inode_path(const char *mount, uint32_t inode, char *path, uint64_t size);

@@ -208,15 +208,18 @@ static bool remote_account(struct source *src, uint16_t class, struct source_acc
 {
 	struct remote *r = remote_of(src);
 	struct gaps_read now = {};
+	uint64_t twins = 0;
 
 	(void)class;
 	if (!r->gaps.has_group)
 		return false;
-	if (r->stream)
+	if (r->stream) {
 		recording_read(r->stream, &now.samples, &now.lost, &now.unknown);
+		twins = recording_twins(r->stream);
+	}
 	*out = (struct source_account){.fired = r->gaps.made,
 				       .lost = r->gaps.missing,
-				       .dropped = r->dropped,
+				       .dropped = r->dropped + twins,
 				       .per_sample = 1,
 				       .is_exact = r->said_bye && !r->stream && !r->gaps.is_unsure,
 				       .is_sum = true,

@@ -43,7 +43,7 @@ struct remote {
 	struct wire_pair pair; /* the latest one, not yet taken; tsc 0: none */
 	struct gaps gaps;
 	uint64_t read_before; /* samples of earlier streams */
-	uint64_t dropped;     /* samples of the future, at the end of the run */
+	uint64_t dropped;     /* see source_account; without twins of this stream */
 	uint64_t ping_at;
 
 	struct slot held[BATCH_MAX]; /* converted, not yet delivered */

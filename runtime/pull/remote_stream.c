@@ -214,6 +214,7 @@ static void drop_stream(struct remote *r)
 
 	recording_read(r->stream, &read.samples, &read.lost, &read.unknown);
 	r->read_before += read.samples;
+	r->dropped += recording_twins(r->stream);
 	if (r->stream != r->first)
 		r->stream->ops->free(r->stream);
 	else

@@ -560,6 +560,11 @@ void recording_read(const struct source *src, uint64_t *samples, uint64_t *lost,
 	*unknown = r->nr_unknown;
 }
 
+uint64_t recording_twins(const struct source *src)
+{
+	return twins_count(((const struct recording *)src)->twins);
+}
+
 int recording_fd(const struct source *src)
 {
 	return ((const struct recording *)src)->fd;

@@ -44,6 +44,8 @@ struct source *recording_open_stream(const struct recording_stream *stream, stru
 /* Returns what was read from the stream so far: the number of samples, that of the records that the
  * kernel lost, and that of losses of which nobody knows how much was lost. */
 void recording_read(const struct source *src, uint64_t *samples, uint64_t *lost, uint32_t *unknown);
+/* Returns how many of these samples are not delivered, because they are there twice. */
+uint64_t recording_twins(const struct source *src);
 /* The descriptor of the stream. */
 int recording_fd(const struct source *src);
 /* Closes the stream when it has ended, and frees what it held, except for its formats, its decoder

@@ -22,6 +22,7 @@ struct twins {
 	struct attribute *attributes;
 	struct last *last; /* by ring and kind */
 	uint32_t nr_kinds;
+	uint64_t count; /* of samples that a twin had */
 };
 
 static bool are_twins(const struct perf_event_attr *a, const struct perf_event_attr *b)
@@ -123,8 +124,14 @@ bool twins_have(struct twins *t, const struct perf_event_header *rec, uint32_t r
 	last = &t->last[(size_t)ring * t->nr_kinds + a->kind - 1];
 	if (last->hash == hash && !(last->seen & bit) && time - last->time < APART) {
 		last->seen |= bit;
+		t->count++;
 		return true;
 	}
 	*last = (struct last){hash, time, bit};
 	return false;
+}
+
+uint64_t twins_count(const struct twins *t)
+{
+	return t ? t->count : 0;
 }

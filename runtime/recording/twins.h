@@ -20,3 +20,5 @@ void twins_free(struct twins *t);
 /* Whether a sample is what a twin has sampled already. The samples of a ring must come in their
  * order. t: may be NULL. */
 bool twins_have(struct twins *t, const struct perf_event_header *rec, uint32_t ring, uint64_t time);
+/* Returns for how many samples that was so. t: may be NULL. */
+uint64_t twins_count(const struct twins *t);

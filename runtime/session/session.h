@@ -109,8 +109,9 @@ struct session_account {
 	 * that programs capture; see struct source_account. */
 	bool is_sum;
 	uint64_t sum_read;
-	/* Of another machine: samples that were read from its stream and came to the session or are
-	 * lost. Fewer than sum_read: something has dropped them between the two. */
+	/* Of another machine: samples that were read from its stream and came to the session, are
+	 * lost, or are there twice. Fewer than sum_read: something has dropped them between the
+	 * two. */
 	uint64_t arrived;
 };
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "stacks/frame_rows.h"
@@ -38,6 +39,7 @@ struct table {
 	uint32_t id_size;
 	uint32_t maj, min; /* as it was first seen in a process */
 	uint64_t inode;
+	struct timespec changed; /* another file may get the inode, or this one other contents */
 	struct extent rows;
 	uint32_t others, refs;
 	uint32_t nr_segments;
@@ -187,13 +189,14 @@ static void read_rows(struct frame_tables *t, struct table *table, Elf *elf)
 	free(rows.rows);
 }
 
-/* Finds a file that some process has mapped: so its inode is not yet that of another one. */
-static struct table *find_mapped(const struct frame_tables *t, const struct procmaps_line *line)
+static struct table *find_file(const struct frame_tables *t, const struct table *like)
 {
 	for (uint32_t i = 0; i < t->nr_tables; i++) {
 		struct table *one = t->tables[i];
 
-		if (one->inode == line->inode && one->maj == line->maj && one->min == line->min)
+		if (one->inode == like->inode && one->maj == like->maj && one->min == like->min &&
+		    one->changed.tv_sec == like->changed.tv_sec &&
+		    one->changed.tv_nsec == like->changed.tv_nsec)
 			return one;
 	}
 	return NULL;
@@ -256,30 +259,41 @@ static int open_mapped(int32_t pid, const struct procmaps_line *line)
 	return fd < 0 ? -2 : fd;
 }
 
-static struct table *open_table(struct frame_tables *t, int32_t pid,
-				const struct procmaps_line *line)
+/* Returns the table of what is opened as fd, without taking a reference; NULL if there is none. */
+static struct table *read_table(struct frame_tables *t, int fd, const struct procmaps_line *line,
+				struct table *like)
 {
-	struct table like = {.inode = line->inode, .maj = line->maj, .min = line->min};
-	struct table *table = find_mapped(t, line);
 	char *vdso = (char *)getauxval(AT_SYSINFO_EHDR); // NOLINT: an address is what it returns
+	struct table *table = NULL;
 	Elf *elf = NULL;
-	int fd;
 
-	if (table)
-		return table;
-	fd = open_mapped(pid, line);
 	elf_version(EV_CURRENT);
 	if (fd >= 0)
 		elf = elf_begin(fd, ELF_C_READ, NULL);
 	else if (fd == -1 && vdso)
 		elf = elf_memory(vdso, line->end - line->start);
-	if (elf) {
-		like.id_size = debugfile_build_id(elf, like.id);
-		table = get_table(t, &like, elf);
-		elf_end(elf);
-	} else {
+	if (!elf) {
 		t->stats.unreadable++;
+		return NULL;
 	}
+	like->id_size = debugfile_build_id(elf, like->id);
+	table = get_table(t, like, elf);
+	elf_end(elf);
+	return table;
+}
+
+static struct table *open_table(struct frame_tables *t, int32_t pid,
+				const struct procmaps_line *line)
+{
+	struct table like = {.inode = line->inode, .maj = line->maj, .min = line->min}, *table;
+	int fd = open_mapped(pid, line);
+	struct stat st;
+
+	if (fd >= 0 && !fstat(fd, &st))
+		like.changed = st.st_ctim;
+	table = find_file(t, &like);
+	if (!table)
+		table = read_table(t, fd, line, &like);
 	if (fd >= 0)
 		close(fd);
 	return table;

@@ -26,7 +26,7 @@ the names of interrupts.]],
   everywhere = true, -- others wake a thread
   unsupported = { 'event' },
   options = {
-    than = { type = 'duration', help = 'print each time that the events of a wait were handled for T or longer' },
+    than = { type = 'duration', help = 'also print each time that events are handled for longer than T' },
     top = { type = 'integer', default = 20, min = 1, help = 'rows to print' },
     mmap_pages = { default = 512 },
   },

@@ -4,6 +4,13 @@ local datagrams = require 'lib.engines.net.datagrams'
 local threads = require 'lib.threads'
 local typed_events = require 'lib.engines.typed_events'
 
+local function add(ev, seen, is_sent)
+  seen:add_typed(ev, is_sent, ev.sk.__sk_common.skc_family, ev.sk.__sk_common.skc_num, ev.sk.__sk_common.skc_dport,
+    ev.sk.__sk_common.skc_daddr, ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[0],
+    ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[1], ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[2],
+    ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[3])
+end
+
 return {
   summary = 'UDP datagrams by process and peer, with bytes and response times',
   description = [[
@@ -40,17 +47,9 @@ may go to many, as those of a server do. In recordings there are neither.
       end
       return handlers
     end
-    handlers['tp_btf:sock_send_length/sk->sk_protocol == 17 && ret > 0/'] = function(ev)
-      seen:add_typed(ev, true, ev.sk.__sk_common.skc_family, ev.sk.__sk_common.skc_num, ev.sk.__sk_common.skc_dport,
-        ev.sk.__sk_common.skc_daddr, ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[0],
-        ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[1], ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[2],
-        ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[3])
-    end
+    handlers['tp_btf:sock_send_length/sk->sk_protocol == 17 && ret > 0/'] = function(ev) add(ev, seen, true) end
     handlers['tp_btf:sock_recv_length/sk->sk_protocol == 17 && ret > 0 && !(flags & 2)/'] = function(ev)
-      seen:add_typed(ev, false, ev.sk.__sk_common.skc_family, ev.sk.__sk_common.skc_num, ev.sk.__sk_common.skc_dport,
-        ev.sk.__sk_common.skc_daddr, ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[0],
-        ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[1], ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[2],
-        ev.sk.__sk_common.skc_v6_daddr.in6_u.u6_addr32[3])
+      add(ev, seen, false)
     end
     return handlers
   end,

@@ -19,4 +19,17 @@ function typed_events.has(opt, session, tracepoint)
   return typed_events.has_programs(opt) and session.supports(tracepoint) and btf.kernel() ~= nil
 end
 
+--- Returns whether a structure of the running kernel has a member. Only valid where has() is true.
+---@param struct string
+---@param name string
+---@return boolean
+function typed_events.has_member(struct, name)
+  local kernel = btf.kernel()
+  local id = kernel:find(struct, btf.KIND.STRUCT)
+  for _, member in ipairs(id and kernel:members(id) or {}) do
+    if member.name == name then return true end
+  end
+  return false
+end
+
 return typed_events

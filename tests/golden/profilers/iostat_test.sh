@@ -14,7 +14,7 @@ perf script -i "$DATA/blocks.data" --ns -F tid,time,event,trace 2>/dev/null | se
 			wait[t] += waited[sector]; ns[t] += $2 - since[sector]; delete since[sector] }
 		END { for (t in calls) print t "," calls[t] "," bytes[t] "," wait[t] "," ns[t] }' | sort >"$TMP/want"
 csv iostat --input "$DATA/blocks.data" --by task -i 100s
-# Which column is which: table,time,task,calls,bytes,queue,most,busy,wait_ns,avg_ns,p99_ns,max_ns
+# Which column is which: table,time,task,calls,bytes,queue,most,busy_percent,wait_ns,avg_ns,p99_ns,max_ns
 tail -n +2 "$TMP/out" | sed -E 's/[^,]*\(([0-9]+)\)/\1/' |
 	awk -F, '$5 { printf "%d,%d,%d,%.0f,%.0f\n", $3, $4, $5, $9 * $4, $10 * $4 }' | sort >"$TMP/got"
 check 'requests, bytes and times by task' diff "$TMP/want" "$TMP/got"

@@ -19,7 +19,7 @@ sync
 	dd if=/dev/zero of=mnt/blocks bs=4k count=20 oflag=direct conv=notrunc 2>err >out
 umount mnt
 losetup -d "$loop"
-# Which column is which: table,time,device,op,task,calls,bytes,queue,most,busy,wait_ns,avg_ns,p99_ns,max_ns,file
+# Which column is which: table,time,device,op,task,calls,bytes,queue,most,busy_percent,wait_ns,avg_ns,p99_ns,max_ns,file
 rows 'requests of a program for a file, one at a time' \
 	"c[\"device\"] == \"${loop#/dev/}\" && c[\"op\"] == \"write\" && c[\"task\"] ~ \"^dd \" && c[\"calls\"] == 20 && \
 	c[\"bytes\"] == 81920 && c[\"most\"] == 1 && c[\"file\"] == \"$TMP/mnt/blocks\""

@@ -3,7 +3,6 @@
 local block_devices = require 'lib.engines.disks.block_devices'
 local failure = require 'bindings.base.failure'
 local file_blocks = require 'lib.engines.disks.file_blocks'
-local fs = require 'lib.fs'
 local load = require 'lib.engines.disks.load'
 local objects = require 'lib.objects'
 local rows = require 'lib.engines.rows'
@@ -54,7 +53,8 @@ function requests.new(opt, out, session, request_of)
       { name = 'device', show = shown.device }, { name = 'op', show = shown.op }, { name = 'task', show = shown.task },
       { name = 'calls', title = 'requests', metric = 'counter', of_histogram = true },
       { name = 'bytes', metric = 'counter', unit = 'bytes', align = 'right' },
-      { name = 'queue', format = '%.2f' }, { name = 'most' }, { name = 'busy', title = 'busy%', format = '%.1f' },
+      { name = 'queue', format = '%.2f' }, { name = 'most' },
+      { name = 'busy_percent', title = 'busy%', format = '%.1f' },
       time 'wait', time 'avg', time 'p99', time 'max', { name = 'latency_ns', metric = 'histogram' },
       { name = 'file', show = shown.file },
     }),
@@ -117,12 +117,10 @@ local function ender(self)
 end
 
 --- Returns the event of requests that are complete, and its handler. Programs see it also in interrupts of an idle CPU,
---- which some kernels hide from perf. Linux has the disk of a request in this place since 5.14.
+--- which some kernels hide from perf. Older kernels do not have the disk in the queue of a request.
 local function completion(self)
   local opt, session, finish = self.opt, self.session, ender(self)
-  local major, minor = (fs.line '/proc/sys/kernel/osrelease' or ''):match '^(%d+)%.(%d+)'
-  local has_disk = (tonumber(major) or 0) * 100 + (tonumber(minor) or 0) >= 514
-  if has_disk and typed_events.has(opt, session, COMPLETE) then
+  if typed_events.has(opt, session, COMPLETE) and typed_events.has_member('request_queue', 'disk') then
     return session.event { TYPED }, function(ev)
       local major_of, minor_of, sector, bytes = self.request_of(ev)
       finish(major_of * MINORS + minor_of, sector, ev._time, bytes)
@@ -189,7 +187,7 @@ function Requests:print(time)
     if is_idle and figures.most == 0 then return end
     local row = labels(self, id)
     if is_idle then row.calls = 0 else tables.latency_row(row, found) end
-    row.bytes, row.queue, row.most, row.busy = figures.bytes, figures.queue, figures.most, figures.busy
+    row.bytes, row.queue, row.most, row.busy_percent = figures.bytes, figures.queue, figures.most, figures.busy
     row.wait_ns = row.calls > 0 and figures.waited_ns / row.calls or nil
     row.id = id
     list[#list + 1] = row

@@ -38,23 +38,29 @@ function page_cache.new(opt, out, session)
   return self
 end
 
+--- Adds the handler of an event about pages.
+local function add_pages(handlers, session, name, sums)
+  local event = session.supports(name) and session.event { name }
+  if not event then return end
+  local has_order = event.fields.order ~= nil -- older kernels have events of single pages
+  handlers[event] = function(ev)
+    sums:add(has_order and lshift(1, ev.order) or 1, ev.s_dev, ev.i_ino, ev._pid)
+  end
+end
+
 --- Returns the handlers of the events.
 ---@return table handlers
 function PageCache:handlers()
-  local faults, added, removed, written = self.sums.faults, self.sums.added, self.sums.removed, self.sums.written
+  local faults, written, session = self.sums.faults, self.sums.written, self.session
   local all, handlers = {
     ['filemap:mm_filemap_fault'] = function(ev) faults:add(1, ev.s_dev, ev.i_ino, ev._pid) end,
-    ['filemap:mm_filemap_add_to_page_cache'] = function(ev)
-      added:add(lshift(1, ev.order), ev.s_dev, ev.i_ino, ev._pid)
-    end,
-    ['filemap:mm_filemap_delete_from_page_cache'] = function(ev)
-      removed:add(lshift(1, ev.order), ev.s_dev, ev.i_ino, ev._pid)
-    end,
     ['ext4:ext4_writepages_result'] = function(ev) written:add(ev.pages_written, ev.dev, ev.ino, ev._pid) end,
   }, {}
   for name, handler in pairs(all) do
-    if self.session.supports(name) then handlers[name] = handler end
+    if session.supports(name) then handlers[name] = handler end
   end
+  add_pages(handlers, session, 'filemap:mm_filemap_add_to_page_cache', self.sums.added)
+  add_pages(handlers, session, 'filemap:mm_filemap_delete_from_page_cache', self.sums.removed)
   return handlers
 end
 

@@ -8,9 +8,12 @@ local addresses = {}
 
 local MAX = 2 ^ 20
 local AF_INET = 2
-local MAPPED = 0xffff
---- The third word of an IPv4 address as IPv6 address, in the order of a packet.
-addresses.MAPPED = 0xffff0000
+local MAPPED = 0xffff -- the third word of an IPv4 address as IPv6 address
+
+--- Returns a port from the 16 bits of a packet.
+---@param network integer
+---@return integer
+function addresses.port(network) return network % 256 * 256 + bit.rshift(network, 8) end
 
 --- Returns the 32 bits at an index of a field of bytes.
 local function word(bytes, i) return ((bytes[i] * 256 + bytes[i + 1]) * 256 + bytes[i + 2]) * 256 + bytes[i + 3] end
@@ -20,8 +23,8 @@ local function word(bytes, i) return ((bytes[i] * 256 + bytes[i + 1]) * 256 + by
 ---@field v4 fun(bytes: any): integer returns the id of an address of 4 bytes
 ---@field v6 fun(bytes: any): integer returns the id of an address of 16 bytes; an IPv4 address in it has that of v4()
 ---@field sockaddr fun(bytes: any): integer, integer returns the id of the address and the port in a struct sockaddr
----@field of_words fun(a: integer, b: integer, c: integer, d: integer): integer returns the id of an address by its
---- words in the order of a packet
+---@field of_socket fun(family: integer, v4: integer, a: integer, b: integer, c: integer, d: integer): integer returns
+--- the id of an address of a socket, the words of which are as in a packet: v4, or the four of an IPv6 address
 ---@field text fun(id: integer): string? returns an address as text; nil: it is not known
 ---@field with_port fun(id: integer, port: integer): string? returns '10.0.0.1:80' or '[::1]:80'
 
@@ -39,7 +42,10 @@ function addresses.new()
     return id_of(word(bytes, 8), word(bytes, 12), word(bytes, 16), word(bytes, 20)), port
   end
   local function host(network) return bit.bswap(network) % 2 ^ 32 end
-  function self.of_words(a, b, c, d) return (id_of(host(a), host(b), host(c), host(d))) end
+  function self.of_socket(family, v4, a, b, c, d)
+    if family == AF_INET then return (id_of(0, 0, MAPPED, host(v4))) end
+    return (id_of(host(a), host(b), host(c), host(d)))
+  end
 
   function self.text(id)
     if id < 0 or id >= keys:count() then return end

@@ -177,14 +177,14 @@ end
 ---@param peer integer64? the first 8 bytes of the address of its peer
 function Connections:accepted(ev, peer)
   if not peer then return end
-  local family, high = tonumber(bit.band(peer, 0xffff)), tonumber(bit.band(bit.rshift(peer, 16), 0xffff))
-  local port = high % 256 * 256 + bit.rshift(high, 8)
+  local family = tonumber(bit.band(peer, 0xffff))
+  local port = addresses.port(tonumber(bit.band(bit.rshift(peer, 16), 0xffff)))
   if family ~= AF_INET and family ~= AF_INET6 then return end
   local slots, at = self.slots, self._ready[port] - 1
   self._ready[port] = 0
   if at < 0 or slots[at + WAY] ~= IN or slots[at + PEER_PORT] ~= port or slots[at + OWNER] ~= NOBODY then return end
   if family == AF_INET
-    and slots[at + PEER] ~= self.addresses.of_words(0, 0, addresses.MAPPED, tonumber(bit.rshift(peer, 32))) then
+    and slots[at + PEER] ~= self.addresses.of_socket(family, tonumber(bit.rshift(peer, 32)), 0, 0, 0, 0) then
     return
   end
   own(self, at, ev)
@@ -262,9 +262,9 @@ end
 ---@param c integer
 ---@param d integer
 function Connections:set_before(at, family, port, peer_port, v4, a, b, c, d)
-  local slots, ids, is_v4 = self.slots, self.addresses, family == AF_INET
-  slots[at + PORT], slots[at + PEER_PORT] = port, peer_port % 256 * 256 + bit.rshift(peer_port, 8)
-  slots[at + PEER] = is_v4 and ids.of_words(0, 0, addresses.MAPPED, v4) or ids.of_words(a, b, c, d)
+  local slots = self.slots
+  slots[at + PORT], slots[at + PEER_PORT] = port, addresses.port(peer_port)
+  slots[at + PEER] = self.addresses.of_socket(family, v4, a, b, c, d)
   slots[at + WAY], slots[at + REPORT] = self.listens[port] and IN or OUT, 0
 end
 

@@ -2,7 +2,6 @@
 --- UDP datagrams by process and the ends of the socket: how many, bytes, and times until they are answered.
 local addresses = require 'lib.engines.net.addresses'
 local array = require 'lib.array'
-local bit = require 'bit'
 local intern = require 'lib.intern'
 local rows = require 'lib.engines.rows'
 local tables = require 'lib.table'
@@ -11,7 +10,6 @@ local datagrams = {}
 
 local MAX, SOCKETS = 65536, 65536
 local KERNEL = 0xffff000000000000ULL -- addresses of sockets are kept as what is above it
-local AF_INET = 2
 local NO_PEER = -1
 
 -- The numbers of a socket. ASKS: 1: it has sent first, 2: it has received first.
@@ -83,9 +81,7 @@ end
 
 --- Adds a datagram of a socket whose ends are as in packets.
 function Datagrams:add_typed(ev, is_sent, family, port, peer_port, v4, a, b, c, d)
-  local ids = self.addresses
-  self:add(ev, is_sent, family == AF_INET and ids.of_words(0, 0, addresses.MAPPED, v4) or ids.of_words(a, b, c, d),
-    peer_port % 256 * 256 + bit.rshift(peer_port, 8), port)
+  self:add(ev, is_sent, self.addresses.of_socket(family, v4, a, b, c, d), addresses.port(peer_port), port)
 end
 
 --- Handles a gap.

@@ -9,7 +9,6 @@ local epoll_waits = {}
 
 local MAX = 65536 -- keys
 local MAX_WAKERS = 65536
-local INTERRUPT = 0x18 -- of common_flags: in a device's or a deferred interrupt
 local CALLS = { 'epoll_wait', 'epoll_pwait', 'epoll_pwait2' }
 
 -- What has ended a wait, if not the waking by something with a name.
@@ -52,7 +51,7 @@ function EpollWaits:enter(ev)
     local sums, at, ns = self.sums, self.left_key[tid] * WIDTH, ev._time - self.left[tid]
     sums[at + HANDLED], sums[at + HANDLING] = sums[at + HANDLED] + 1, sums[at + HANDLING] + ns
     if ns > sums[at + HANDLING_MAX] then sums[at + HANDLING_MAX] = ns end
-    if ns >= self.than then self.on_handled(self.left_key[tid], ev, ns) end
+    if ns > self.than then self.on_handled(self.left_key[tid], ev, ns) end
   end
   self.since[tid], self.fds[tid], self.woken[tid], self.left[tid] = ev._time, ev.epfd, 0, 0
 end
@@ -123,7 +122,7 @@ function EpollWaits:handlers()
   local waking = session.supports 'sched:sched_waking' and 'sched:sched_waking' or 'sched:sched_wakeup'
   session.want { stack_part = 'kernel' }
   -- Only the names of interrupts need stacks.
-  local in_interrupt = ('common_flags & %d'):format(INTERRUPT)
+  local in_interrupt = ('common_flags & %d'):format(off_cpu.IN_INTERRUPT)
   handlers[session.event { ('%s/%s/'):format(waking, in_interrupt), stack = true }] = function(ev)
     if self:is_waiting(ev.pid) then self:waking(ev, self.cause_of(ev._stack)) end
   end

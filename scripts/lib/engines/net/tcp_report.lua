@@ -95,7 +95,7 @@ function Report:connected(at)
   local ns = slots[at + AT.CONNECT]
   sums[entry + CONNECTS], sums[entry + CONNECT_NS] = sums[entry + CONNECTS] + 1, sums[entry + CONNECT_NS] + ns
   sums[entry + CONNECT_MAX] = math.max(sums[entry + CONNECT_MAX], ns)
-  if self.opt.connects and ns >= self.opt.connects then
+  if self.opt.connects and ns > self.opt.connects then
     local pid, ids = slots[at + AT.OWNER], self.live.addresses
     self.out:row({ 'pid', pid, 'comm', self.session.task_name(pid), 'direction', DIRECTION[slots[at + AT.WAY]],
       'peer', ids.with_port(slots[at + AT.PEER], slots[at + AT.PEER_PORT]), 'connect_ms', ns / 1e6 }, 'connect')
@@ -117,7 +117,7 @@ function Report:ended(at)
       self.states:add(self.states.id(pid, slots[at + AT.PEER], port, way * STATES + state), time, 1, time)
     end
   end
-  if not self.opt.than or ns < self.opt.than or not is_whole then return end
+  if not self.opt.than or ns <= self.opt.than or not is_whole then return end
   local ids, all = self.live.addresses, at + AT.ALL
   self.out:row({ 'pid', pid, 'comm', self.session.task_name(pid), 'direction', DIRECTION[way], 'local',
     ids.with_port(slots[at + AT.LOCAL], slots[at + AT.PORT]), 'peer',

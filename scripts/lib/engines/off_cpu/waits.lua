@@ -13,6 +13,7 @@ local waits = { NO_STACK = -1, BEFORE = -2 } -- BEFORE: the stack of a wait that
 
 local MAX_CHAINS, MAX_NAMES = 65536, 65536
 local IN_INTERRUPT = 0x18 -- of common_flags: TRACE_FLAG_HARDIRQ and TRACE_FLAG_SOFTIRQ
+waits.IN_INTERRUPT = IN_INTERRUPT
 local NO_STACK, BEFORE = waits.NO_STACK, waits.BEFORE
 local FIRST = 1 -- ns: the start of the run; 0 is none
 local UNKNOWN = '<...>'

@@ -142,6 +142,17 @@ wait $receiver
 check 'no local events take their place' test "$(grep -c ' G ' "$TMP/out")" -eq "$(wc -l <"$TMP/out")"
 check 'fewer events than calls arrive' test "$(wc -l <"$TMP/out")" -lt "$(calls_made)"
 
+# An event that is sent twice is used once, and none is missed.
+workload syscalls 1000
+sender -e "raw_syscalls:sys_enter/id>=$GETPPID && id<=$GETPPID/push=\"unix:$TMP/s\"/"
+receiver "$TMP/s" -v
+go
+kill -INT $sender 2>/dev/null # it ends with the workload
+wait $receiver
+check 'events that are sent twice are used once' test "$(grep -c ' G ' "$TMP/out")" -eq "$(calls_made)"
+check 'and none is missed' bash -c "! grep -q 'were received, but' '$TMP/err'"
+check 'though all were sent' test "$(awk '/^events of / { print $7 }' "$TMP/err")" -eq 2000
+
 # A sender that stops does not stop the events of this machine.
 workload syscalls 20000 20000
 sender -m 4096

@@ -76,6 +76,7 @@ static void test_twins(void **state)
 	assert_true(have(t, 0, 0, 3, 5002));
 	assert_false(have(t, 2, 0, 4, 6000));
 	assert_false(have(t, 0, 0, 4, 1000000000)); /* much later */
+	assert_int_equal(twins_count(t), 9);
 	twins_free(t);
 	decoder_free(d);
 }
@@ -90,6 +91,7 @@ static void test_none(void **state)
 	assert_int_equal(twins_new(d, 2, &t), 0);
 	assert_null(t);
 	assert_false(twins_have(NULL, NULL, 0, 0));
+	assert_int_equal(twins_count(NULL), 0);
 	twins_free(NULL);
 	decoder_free(d);
 }
