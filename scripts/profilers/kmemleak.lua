@@ -66,8 +66,8 @@ return {
   summary = 'Find allocations that are not freed, by stack',
   description = [[
 --malloc finds the allocations of programs: by malloc, calloc, realloc and
-aligned_alloc of the C library, or of the one that is named. Each call costs the
-program some 10 us to 20 us.
+aligned_alloc of the C library, or of the one that is named, as in
+--malloc=libjemalloc.so.2. Each call costs the program some 10 us to 20 us.
 
 --alloc and --free select the events of other allocators, one or more. ptr= of each
 event is the address of the object (default: the field ptr). size= of an --alloc
@@ -94,7 +94,6 @@ are reported at each interval. SIGUSR1 prints how many objects there are now.
     { "profscript kmemleak --alloc 'kmem:mm_page_alloc//ptr=pfn/size=4096<<order/'"
       .. ' --free kmem:mm_page_free//ptr=pfn/ -g', 'pages' },
     { 'profscript kmemleak --malloc -g -p 1', 'malloc of a process' },
-    { 'profscript kmemleak --malloc=libjemalloc.so.2 -g -p 1', 'jemalloc of a process' },
   },
   attributes = { 'ptr', 'size' },
   unsupported = { 'event' },

@@ -35,7 +35,7 @@ for name in first out; do
 done
 
 # Each program maps dozens of files. These records have rings of their own, which -m makes larger too.
-start page-faults -m 2048
+start page-faults -m 2048 --period 1000000 # no faults of other tasks fill the rings
 kill -STOP $tracer
 for ((i = 0; i < 400; i++)); do /bin/true; done
 kill -CONT $tracer
