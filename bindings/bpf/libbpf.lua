@@ -9,6 +9,7 @@ local text = require 'bindings.base.text'
 
 ffi.cdef [[
 struct bpf_object; struct bpf_program; struct bpf_map; struct bpf_link; struct bpf_insn; struct btf;
+struct bpf_link_create_opts;
 
 int libbpf_set_print(int (*print)(int level, const char *fmt, va_list args));
 int libbpf_num_possible_cpus(void);
@@ -42,6 +43,10 @@ struct bpf_link *bpf_program__attach_ksyscall(const struct bpf_program *, const 
 int bpf_link__fd(const struct bpf_link *);
 int bpf_link__destroy(struct bpf_link *);
 int bpf_iter_create(int link);
+int bpf_btf_get_next_id(uint32_t start, uint32_t *next);
+int bpf_btf_get_fd_by_id(uint32_t id);
+int bpf_obj_get_info_by_fd(int fd, void *info, uint32_t *size);
+int bpf_link_create(int program, int target, int type, const struct bpf_link_create_opts *);
 
 struct bpf_test_run_opts {
   size_t sz;

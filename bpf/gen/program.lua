@@ -33,10 +33,6 @@ struct bpf_link_create_opts {
   struct { uint32_t flags, cnt; const char **syms; const unsigned long *addrs; const uint64_t *cookies; } kprobe_multi;
 };
 struct bpf_btf_info { const void *btf; uint32_t btf_size, id; char *name; uint32_t name_len, kernel_btf; };
-int bpf_btf_get_next_id(uint32_t start, uint32_t *next);
-int bpf_btf_get_fd_by_id(uint32_t id);
-int bpf_obj_get_info_by_fd(int fd, void *info, uint32_t *size);
-int bpf_link_create(int program, int target, int type, const struct bpf_link_create_opts *);
 ]]
 
 --- Owns a file descriptor.
