@@ -29,10 +29,12 @@ end
 ---@return boolean
 function stack_walks.are_wanted(run) return mode_of(run) == 'tables' end
 
---- Returns what walks the stacks of programs by unwind tables; nil: they are found by frame pointers.
+--- Returns what walks the stacks of programs by unwind tables; nil: they are not wanted, or found by frame pointers.
+---@param parts integer enum stack_parts
 ---@return Walker?
-function StackWalks:walker()
+function StackWalks:walker(parts)
   local run = self._run
+  if parts < ffi.C.STACK_USER then return end
   if self._walker == nil then
     local mode = mode_of(run)
     local is_wanted = mode == 'tables' or mode ~= 'fp' and walk.is_quick()

@@ -95,6 +95,28 @@ function Program:thread(field)
   self:now()
 end
 
+--- Generates r9 = the address of what a map has for the thread in r7. Jumps if there is none.
+---@param map Descriptor
+---@param size integer? bytes, if each thread has a place in it; nil: it is a hash
+---@param none string label
+function Program:find_in(map, size, none)
+  local a = self.a
+  if size then
+    a:alu_r('mov', 1, 7)
+    a:alu('mul', 1, size)
+    a:map_value(9, map, 0)
+    return a:alu_r('add', 9, 1)
+  end
+  local key = a:take(8)
+  a:store(8, FRAME, key, 7)
+  a:map(1, map)
+  a:address(2, FRAME, key)
+  a:call 'map_lookup_elem'
+  a:give(key, 8)
+  a:jump('==', 0, 0, none)
+  a:alu_r('mov', 9, 0)
+end
+
 --- Generates r2 = the tag of the state in which a thread leaves the CPU.
 ---@param state Field prev_state
 function Program:load_tag(state)

@@ -87,21 +87,8 @@ end
 
 --- Generates r9 = the address of the start of the thread in r7. Jumps if there is none.
 function Program:place(none)
-  local a, of = self.a, self.of
-  if of.has_all then
-    a:alu_r('mov', 1, 7)
-    a:alu('mul', 1, START.size)
-    a:map_value(9, of.starts, 0)
-    return a:alu_r('add', 9, 1)
-  end
-  local key = a:take(8)
-  a:store(8, FRAME, key, 7)
-  a:map(1, of.starts)
-  a:address(2, FRAME, key)
-  a:call 'map_lookup_elem'
-  a:give(key, 8)
-  a:jump('==', 0, 0, none)
-  a:alu_r('mov', 9, 0)
+  local of = self.of
+  self:find_in(of.starts, of.has_all and START.size or nil, none)
 end
 
 --- Generates code that makes a start for the thread in r7. Jumps if there is no room.

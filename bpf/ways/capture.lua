@@ -128,7 +128,7 @@ local function load(self, event, filters)
     capture.write(a, source, places, {
       event = event.name, list = event.list, id = id, rings = rings, type = tonumber(request.attr.config),
       stack = request.callchain ~= 0 and { parts = request.callchain, max = request.attr.sample_max_stack,
-        walker = self._kernel.walks:walker() } or nil,
+        walker = self._kernel.walks:walker(request.callchain) } or nil,
     })
   end)
   local link = not program.is_dry() and probe.attach(loaded, kernel.calls) or nil

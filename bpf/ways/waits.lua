@@ -58,7 +58,8 @@ function WaitsOffer:load(kernel)
   self._run = kernel.run
   self._kernel = wait_sums.new { nr_cpus = kernel.switch.nr_cpus, nr_threads = kernel.facts.kernel.pid_max,
     sides = kernel.switch.sides, parts = event.request.callchain, max = event.request.attr.sample_max_stack,
-    walker = kernel.walks:walker(), than = given.than, threads = given.named and kernel:threads() or nil }
+    walker = kernel.walks:walker(event.request.callchain), than = given.than,
+    threads = given.named and kernel:threads() or nil }
   kernel:probe(event, self._kernel:body(event.fields))
 end
 

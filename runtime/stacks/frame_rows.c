@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "stacks/cursor.h"
 
 enum {
 	BP = 6, /* DWARF's numbers of registers */
@@ -23,13 +24,6 @@ enum {
 };
 
 enum { CFA_GNU_NEGATIVE_OFFSET = 0x2f }; /* <dwarf.h> lacks it */
-
-struct cursor {
-	const uint8_t *at, *end;
-	const uint8_t *section;
-	uint64_t addr; /* of the section */
-	bool is_bad;
-};
 
 enum where { SAME, AT_CFA, UNDEFINED, EXPRESSION };
 
@@ -64,97 +58,6 @@ struct reader {
 	uint32_t function; /* its first row */
 	int error;
 };
-
-static uint64_t take(struct cursor *c, uint32_t size)
-{
-	uint64_t value = 0;
-
-	if ((uint64_t)(c->end - c->at) < size) {
-		c->is_bad = true;
-		c->at = c->end;
-		return 0;
-	}
-	memcpy(&value, c->at, size);
-	c->at += size;
-	return value;
-}
-
-static int64_t take_signed(struct cursor *c, uint32_t size)
-{
-	uint32_t shift = 64 - 8 * size;
-
-	return (int64_t)(take(c, size) << shift) >> shift;
-}
-
-static uint64_t take_leb(struct cursor *c, bool is_signed)
-{
-	uint64_t value = 0, byte;
-	uint32_t shift = 0;
-
-	do {
-		byte = take(c, 1);
-		if (shift < 64)
-			value |= (byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if (is_signed && byte & 0x40 && shift < 64)
-		value |= ~0ULL << shift;
-	return value;
-}
-
-static uint64_t take_uleb(struct cursor *c)
-{
-	return take_leb(c, false);
-}
-
-static int64_t take_sleb(struct cursor *c)
-{
-	return (int64_t)take_leb(c, true);
-}
-
-/* Takes the next n bytes as a cursor of their own. */
-static struct cursor take_part(struct cursor *c, uint64_t n)
-{
-	struct cursor part = *c;
-
-	if (n > (uint64_t)(c->end - c->at)) {
-		c->is_bad = true;
-		n = 0;
-	}
-	part.end = c->at + n;
-	c->at = part.end;
-	return part;
-}
-
-static uint64_t take_pointer(struct cursor *c, uint8_t encoding)
-{
-	uint64_t base =
-		(encoding & 0x70) == DW_EH_PE_pcrel ? c->addr + (uint64_t)(c->at - c->section) : 0;
-
-	if (base == 0 && (encoding & 0x70))
-		c->is_bad = true;
-	switch (encoding & 0x0f) {
-	case DW_EH_PE_absptr:
-	case DW_EH_PE_udata8:
-	case DW_EH_PE_sdata8:
-		return base + take(c, 8);
-	case DW_EH_PE_uleb128:
-		return base + take_uleb(c);
-	case DW_EH_PE_udata2:
-		return base + take(c, 2);
-	case DW_EH_PE_udata4:
-		return base + take(c, 4);
-	case DW_EH_PE_sleb128:
-		return base + (uint64_t)take_sleb(c);
-	case DW_EH_PE_sdata2:
-		return base + (uint64_t)take_signed(c, 2);
-	case DW_EH_PE_sdata4:
-		return base + (uint64_t)take_signed(c, 4);
-	default:
-		c->is_bad = true;
-		return 0;
-	}
-}
 
 /* Rules ------------------------------------------------------------------------------------------
  */
@@ -232,8 +135,8 @@ static void add_row(struct reader *r, uint64_t addr, uint32_t rule)
 /* Reads "register + low", a signed byte. */
 static void take_address(struct cursor expr, struct saved *s)
 {
-	uint64_t op = take(&expr, 1);
-	int64_t low = take_sleb(&expr);
+	uint64_t op = cursor_take(&expr, 1);
+	int64_t low = cursor_sleb(&expr);
 
 	s->where = EXPRESSION;
 	s->register_ = 0xff;
@@ -261,8 +164,8 @@ static void set_cfa_expression(struct state *s, struct cursor expr)
 		s->offset = at[6] - DW_OP_lit0;
 		return;
 	}
-	op = take(&expr, 1);
-	low = take_sleb(&expr);
+	op = cursor_take(&expr, 1);
+	low = cursor_sleb(&expr);
 	if (expr.is_bad || expr.end - expr.at != 1 || *expr.at != DW_OP_deref)
 		return;
 	if (op == DW_OP_breg6)
@@ -318,34 +221,34 @@ static void set_rule(struct reader *r, struct cursor *c, struct state *s, uint8_
 
 	if (op != DW_CFA_def_cfa_offset && op != DW_CFA_def_cfa_offset_sf &&
 	    op != DW_CFA_def_cfa_expression)
-		reg = take_uleb(c);
+		reg = cursor_uleb(c);
 	switch (op) {
 	case DW_CFA_def_cfa:
-		set_cfa(s, reg, (int64_t)take_uleb(c));
+		set_cfa(s, reg, (int64_t)cursor_uleb(c));
 		break;
 	case DW_CFA_def_cfa_sf:
-		set_cfa(s, reg, factored(r, take_sleb(c)));
+		set_cfa(s, reg, factored(r, cursor_sleb(c)));
 		break;
 	case DW_CFA_def_cfa_register:
 		change_cfa(s, reg, s->offset);
 		break;
 	case DW_CFA_def_cfa_offset:
-		change_cfa(s, s->reg, (int64_t)take_uleb(c));
+		change_cfa(s, s->reg, (int64_t)cursor_uleb(c));
 		break;
 	case DW_CFA_def_cfa_offset_sf:
-		change_cfa(s, s->reg, factored(r, take_sleb(c)));
+		change_cfa(s, s->reg, factored(r, cursor_sleb(c)));
 		break;
 	case DW_CFA_def_cfa_expression:
-		set_cfa_expression(s, take_part(c, take_uleb(c)));
+		set_cfa_expression(s, cursor_part(c, cursor_uleb(c)));
 		break;
 	case DW_CFA_offset_extended:
-		set_saved(r, s, reg, AT_CFA, factored(r, (int64_t)take_uleb(c)));
+		set_saved(r, s, reg, AT_CFA, factored(r, (int64_t)cursor_uleb(c)));
 		break;
 	case DW_CFA_offset_extended_sf:
-		set_saved(r, s, reg, AT_CFA, factored(r, take_sleb(c)));
+		set_saved(r, s, reg, AT_CFA, factored(r, cursor_sleb(c)));
 		break;
 	case CFA_GNU_NEGATIVE_OFFSET:
-		set_saved(r, s, reg, AT_CFA, factored(r, (int64_t)-take_uleb(c)));
+		set_saved(r, s, reg, AT_CFA, factored(r, (int64_t)-cursor_uleb(c)));
 		break;
 	case DW_CFA_restore_extended:
 		restore(r, s, reg);
@@ -355,13 +258,13 @@ static void set_rule(struct reader *r, struct cursor *c, struct state *s, uint8_
 		set_saved(r, s, reg, op == DW_CFA_undefined ? UNDEFINED : SAME, 0);
 		break;
 	case DW_CFA_expression:
-		take_address(take_part(c, take_uleb(c)), saved_of(r, s, reg));
+		take_address(cursor_part(c, cursor_uleb(c)), saved_of(r, s, reg));
 		break;
 	default: /* another register, or a value instead of a place */
 		if (op == DW_CFA_val_expression)
-			take_part(c, take_uleb(c));
+			cursor_part(c, cursor_uleb(c));
 		else
-			take_uleb(c);
+			cursor_uleb(c);
 		*saved_of(r, s, reg) = (struct saved){.where = EXPRESSION, .register_ = 0xff};
 	}
 }
@@ -376,9 +279,9 @@ static bool advance(struct reader *r, struct cursor *c, uint8_t op, uint64_t *ad
 	uint8_t size = op < sizeof(sizes) ? sizes[op] : 0;
 
 	if (op == DW_CFA_set_loc)
-		*addr = take_pointer(c, r->cie.encoding);
+		*addr = cursor_pointer(c, r->cie.encoding);
 	else if (size || op >> 6 == 1)
-		*addr += (size ? take(c, size) : op & 0x3f) * r->cie.code_align;
+		*addr += (size ? cursor_take(c, size) : op & 0x3f) * r->cie.code_align;
 	else
 		return false;
 	return true;
@@ -388,7 +291,7 @@ static void execute(struct reader *r, struct cursor *c, struct state *s, uint64_
 		    uint64_t end, bool has_rows)
 {
 	while (c->at < c->end && !c->is_bad) {
-		uint8_t op = (uint8_t)take(c, 1);
+		uint8_t op = (uint8_t)cursor_take(c, 1);
 		uint64_t next = addr;
 
 		if (advance(r, c, op, &next)) {
@@ -398,7 +301,7 @@ static void execute(struct reader *r, struct cursor *c, struct state *s, uint64_
 				return;
 			addr = next;
 		} else if (op >> 6 == 2) {
-			set_saved(r, s, op & 0x3f, AT_CFA, factored(r, (int64_t)take_uleb(c)));
+			set_saved(r, s, op & 0x3f, AT_CFA, factored(r, (int64_t)cursor_uleb(c)));
 		} else if (op >> 6 == 3) {
 			restore(r, s, op & 0x3f);
 		} else if (op == DW_CFA_remember_state) {
@@ -412,7 +315,7 @@ static void execute(struct reader *r, struct cursor *c, struct state *s, uint64_
 			else
 				c->is_bad = true;
 		} else if (op == DW_CFA_GNU_args_size) {
-			take_uleb(c);
+			cursor_uleb(c);
 		} else if ((op >= DW_CFA_offset_extended && op <= DW_CFA_val_expression) ||
 			   op == CFA_GNU_NEGATIVE_OFFSET) {
 			set_rule(r, c, s, op);
@@ -437,14 +340,14 @@ static void read_augmentation(struct cie *cie, struct cursor *c, const char *let
 		return;
 	}
 	cie->has_length = true;
-	part = take_part(c, take_uleb(c));
+	part = cursor_part(c, cursor_uleb(c));
 	for (letters++; *letters && !part.is_bad; letters++) {
-		uint8_t encoding = strchr("RPL", *letters) ? (uint8_t)take(&part, 1) : 0;
+		uint8_t encoding = strchr("RPL", *letters) ? (uint8_t)cursor_take(&part, 1) : 0;
 
 		if (*letters == 'R')
 			cie->encoding = encoding;
 		else if (*letters == 'P')
-			take_pointer(&part, encoding & 0x0f);
+			cursor_pointer(&part, encoding & 0x0f);
 		else if (*letters == 'S')
 			cie->is_signal = true;
 		else if (!strchr("LB", *letters))
@@ -463,25 +366,25 @@ static void read_cie(struct reader *r, struct cursor c)
 	bool is_long;
 
 	*cie = (struct cie){.at = c.at, .encoding = DW_EH_PE_absptr};
-	size = take(&c, 4);
+	size = cursor_take(&c, 4);
 	is_long = size == UINT32_MAX;
 	if (is_long)
-		size = take(&c, 8);
+		size = cursor_take(&c, 8);
 	if (size > MAX_CIE)
 		return;
-	c = take_part(&c, size);
-	take(&c, is_long && r->is_debug ? 8 : 4);
-	version = take(&c, 1);
+	c = cursor_part(&c, size);
+	cursor_take(&c, is_long && r->is_debug ? 8 : 4);
+	version = cursor_take(&c, 1);
 	nul = c.at < c.end ? memchr(c.at, 0, (size_t)(c.end - c.at)) : NULL;
 	if (!nul || (version != 1 && version != 3 && version != 4))
 		return;
 	letters = (const char *)c.at;
 	c.at = nul + 1;
 	if (version == 4)
-		take(&c, 2);
-	cie->code_align = take_uleb(&c);
-	cie->data_align = take_sleb(&c);
-	cie->pc = version == 1 ? take(&c, 1) : take_uleb(&c);
+		cursor_take(&c, 2);
+	cie->code_align = cursor_uleb(&c);
+	cie->data_align = cursor_sleb(&c);
+	cie->pc = version == 1 ? cursor_take(&c, 1) : cursor_uleb(&c);
 	read_augmentation(cie, &c, letters);
 	cie->state = (struct state){.kind = FRAME_OTHER};
 	r->nr_remembered = 0;
@@ -493,11 +396,11 @@ static void read_fde(struct reader *r, struct cursor c)
 {
 	const struct cie *cie = &r->cie;
 	struct state s = cie->state;
-	uint64_t addr = take_pointer(&c, cie->encoding);
-	uint64_t size = take_pointer(&c, cie->encoding & 0x0f);
+	uint64_t addr = cursor_pointer(&c, cie->encoding);
+	uint64_t size = cursor_pointer(&c, cie->encoding & 0x0f);
 
 	if (cie->has_length)
-		take_part(&c, take_uleb(&c));
+		cursor_part(&c, cursor_uleb(&c));
 	if (c.is_bad || !size || addr + size > UINT32_MAX || addr + size < addr)
 		return;
 	r->nr_remembered = 0;
@@ -509,18 +412,18 @@ static void read_fde(struct reader *r, struct cursor c)
 /* Reads the entry at c, and goes on to the next one. Returns false at the end. */
 static bool read_entry(struct reader *r, struct cursor *c)
 {
-	uint64_t size = take(c, 4), id, cie;
+	uint64_t size = cursor_take(c, 4), id, cie;
 	const uint8_t *field;
 	struct cursor entry;
 	bool is_long = size == UINT32_MAX;
 
 	if (is_long)
-		size = take(c, 8);
+		size = cursor_take(c, 8);
 	if (c->is_bad || (!size && !r->is_debug))
 		return false;
-	entry = take_part(c, size);
+	entry = cursor_part(c, size);
 	field = entry.at;
-	id = take(&entry, is_long && r->is_debug ? 8 : 4);
+	id = cursor_take(&entry, is_long && r->is_debug ? 8 : 4);
 	if (entry.is_bad || c->is_bad)
 		return !c->is_bad;
 	if (r->is_debug ? id == (is_long ? UINT64_MAX : UINT32_MAX) : !id)

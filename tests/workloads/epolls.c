@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include "asleep.h"
 #include "go.h"
 
 static atomic_int waiter_tid, waits;
@@ -33,22 +34,6 @@ static void *wait_for_events(void *arg)
 	return NULL;
 }
 
-/* Returns whether the waiter sleeps, which it does only in epoll_wait. */
-static int is_asleep(void)
-{
-	char path[64], state = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", waiter_tid);
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = 0;
-	fclose(file);
-	return state == 'S';
-}
-
 int main(int argc, char **argv)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -63,7 +48,8 @@ int main(int argc, char **argv)
 	    pthread_create(&thread, NULL, wait_for_events, NULL))
 		return 1;
 	for (int i = 1; i <= count; i++) {
-		while (waits < i || !is_asleep())
+		/* it sleeps only in epoll_wait */
+		while (waits < i || !is_asleep(waiter_tid))
 			sched_yield();
 		if (write(ends[1], "", 1) != 1)
 			return 1;

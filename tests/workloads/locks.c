@@ -9,31 +9,15 @@
 #include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "asleep.h"
 
 static pthread_mutex_t work_lock = PTHREAD_MUTEX_INITIALIZER,
 		       other_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
 static atomic_int held, turn, waiter_tid;
 static int count;
-
-/* Returns whether a thread sleeps in a system call. */
-static int is_asleep(int tid)
-{
-	char path[64], state = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = 0;
-	fclose(file);
-	return state == 'S';
-}
 
 static void __attribute__((noinline)) take_work_lock(void)
 {
